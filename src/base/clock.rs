@@ -1,0 +1,166 @@
+//! Time and chance as arguments, so that whoever uses them can be run twice with the same result.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A moment in UTC, in milliseconds since 1970. Written as RFC 3339 with three decimals and `Z`;
+/// any RFC 3339 text is read and cut to milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+/// A text that is no RFC 3339 moment.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an RFC 3339 time: {0:?}")]
+pub struct MalformedTimestamp(String);
+
+/// The last moment that is written with a four-digit year.
+const MS_MAX: i64 = 253_402_300_799_999;
+
+impl Timestamp {
+    /// A moment by its milliseconds since 1970, held inside the years 1970 to 9999.
+    #[must_use]
+    pub fn from_ms(ms: i64) -> Self {
+        Self(ms.clamp(0, MS_MAX))
+    }
+
+    /// Milliseconds since 1970.
+    #[must_use]
+    pub fn ms(self) -> i64 {
+        self.0
+    }
+
+    /// The moment that lies `span` later.
+    #[must_use]
+    pub fn after(self, span: Duration) -> Self {
+        let ms = i64::try_from(span.as_millis()).unwrap_or(i64::MAX);
+        Self::from_ms(self.0.saturating_add(ms))
+    }
+
+    /// How long after `earlier` this is; zero if it is not.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = jiff::Timestamp::from_millisecond(self.0).unwrap_or_default();
+        write!(f, "{at:.3}")
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = MalformedTimestamp;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let at: jiff::Timestamp = text.parse().map_err(|_| MalformedTimestamp(text.to_owned()))?;
+        Ok(Self(at.as_millisecond()))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl de::Visitor<'_> for Text {
+            type Value = Timestamp;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an RFC 3339 time")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Timestamp, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
+/// Where the time comes from.
+pub trait Clock: Send + Sync {
+    /// The wall clock. It may jump, forwards and backwards.
+    fn now(&self) -> Timestamp;
+    /// Time since some fixed start; never goes backwards.
+    fn elapsed(&self) -> Duration;
+}
+
+/// Where chance comes from (jitter, names of temporary files).
+pub trait Entropy: Send + Sync {
+    /// Sixty-four bits that nobody can foretell.
+    fn bits(&self) -> u64;
+}
+
+/// The clock and the chance of the machine.
+#[derive(Debug)]
+pub struct System {
+    start: Instant,
+}
+
+impl System {
+    /// Starts counting [`Clock::elapsed`] now.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clocks")]
+    #[must_use]
+    pub fn new() -> Self {
+        Self { start: Instant::now() }
+    }
+}
+
+impl Default for System {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for System {
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the machine's clocks")]
+    fn now(&self) -> Timestamp {
+        let since = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or(Duration::ZERO);
+        Timestamp::from_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+}
+
+impl Entropy for System {
+    fn bits(&self) -> u64 {
+        // Each RandomState has keys of its own from the system's random source.
+        RandomState::new().build_hasher().finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_written_with_milliseconds_and_read_back() {
+        let at = Timestamp::from_ms(1_762_835_789_007);
+        assert_eq!(at.to_string(), "2025-11-11T04:36:29.007Z");
+        assert_eq!(at.to_string().parse(), Ok(at));
+        assert_eq!(Timestamp::from_ms(0).to_string(), "1970-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn other_spellings_of_a_moment_are_read() {
+        let at = Timestamp::from_ms(1_762_835_789_000);
+        for text in
+            ["2025-11-11T04:36:29Z", "2025-11-11T05:36:29+01:00", "2025-11-11T04:36:29.0004Z"]
+        {
+            assert_eq!(text.parse(), Ok(at), "{text}");
+        }
+        assert!("yesterday".parse::<Timestamp>().is_err());
+    }
+}

@@ -1,0 +1,482 @@
+//! JSON that must come back byte for byte, and the two ways of reading objects whose kind stands in
+//! one of their own fields.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, DeserializeOwned, IgnoredAny, MapAccess};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// The deepest nesting that is taken in from outside. The parser's own limit is 127, and it counts
+/// the levels of the event around a value too.
+pub const DEPTH_MAX: usize = 64;
+/// The deepest nesting that is read from a file.
+const READ_DEPTH_MAX: usize = 127;
+/// Integers beyond this lose digits in readers that have only floating point (2^53).
+const INTEGER_MAX: u64 = 1 << 53;
+
+/// Any JSON value, kept as the text it came in, without the white space between its tokens:
+/// numbers, strings and escapes stay as they were. Cheap to clone.
+#[derive(Clone)]
+pub struct Json(Arc<RawValue>);
+
+/// Why a text is not taken in as a [`Json`].
+#[derive(Debug, thiserror::Error)]
+pub enum JsonError {
+    /// It is no JSON.
+    #[error("not JSON: {0}")]
+    Syntax(#[from] serde_json::Error),
+    /// It is nested too deeply.
+    #[error("nested deeper than {0} levels")]
+    Depth(usize),
+    /// A string in it holds half of a surrogate pair, which no text can be.
+    #[error("a string holds a lone surrogate")]
+    Surrogate,
+}
+
+impl Json {
+    /// Takes a text in from outside: from a model, a tool or a person.
+    ///
+    /// # Errors
+    /// [`JsonError`]: no JSON, deeper than [`DEPTH_MAX`], or a lone surrogate.
+    pub fn parse(text: &str) -> Result<Self, JsonError> {
+        let raw: Box<RawValue> = serde_json::from_str(text)?;
+        Self::checked(raw, DEPTH_MAX)
+    }
+
+    /// A value of our own.
+    #[must_use]
+    pub fn from_value(value: &Value) -> Self {
+        Self::of(value)
+    }
+
+    /// The JSON of anything that can be written as JSON with text keys; `null` for what cannot.
+    #[must_use]
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Self {
+        let raw = serde_json::value::to_raw_value(value);
+        Self(raw.map_or_else(|_| Arc::from(RawValue::NULL.to_owned()), Arc::from))
+    }
+
+    /// The JSON string of a text.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        Self::of(text)
+    }
+
+    /// The JSON text.
+    #[must_use]
+    pub fn get(&self) -> &str {
+        self.0.get()
+    }
+
+    /// The value behind the text. Integers that fit in 64 bits keep all their digits.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        serde_json::from_str(self.get()).unwrap_or(Value::Null)
+    }
+
+    /// Reads the value as a type of ours.
+    ///
+    /// # Errors
+    /// What serde says when the value has another shape.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.get())
+    }
+
+    /// The text of a JSON string; `None` for every other value.
+    #[must_use]
+    pub fn as_text(&self) -> Option<String> {
+        if self.get().starts_with('"') { serde_json::from_str(self.get()).ok() } else { None }
+    }
+
+    /// How a value is sent to a model: its string, else its compact JSON
+    /// (`design/turn-runtime.md` section 4, encoding).
+    #[must_use]
+    pub fn to_model_text(&self) -> String {
+        self.as_text().unwrap_or_else(|| self.get().to_owned())
+    }
+
+    /// The same value with integers beyond 2^53 as strings, so that no reader rounds them.
+    #[must_use]
+    pub fn with_safe_integers(self) -> Self {
+        let mut value = self.to_value();
+        if quote_integers(&mut value) { Self::from_value(&value) } else { self }
+    }
+
+    fn checked(raw: Box<RawValue>, depth_max: usize) -> Result<Self, JsonError> {
+        let found = scan(raw.get().as_bytes());
+        if found.depth > depth_max {
+            return Err(JsonError::Depth(depth_max));
+        }
+        if has_lone_surrogate(raw.get()) {
+            return Err(JsonError::Surrogate);
+        }
+        if found.spaces {
+            return Ok(Self(Arc::from(RawValue::from_string(without_spaces(raw.get()))?)));
+        }
+        Ok(Self(Arc::from(raw)))
+    }
+}
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl Eq for Json {}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.get())
+    }
+}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Self::checked(raw, READ_DEPTH_MAX).map_err(de::Error::custom)
+    }
+}
+
+fn quote_integers(value: &mut Value) -> bool {
+    match value {
+        Value::Number(number) => {
+            let beyond = number.as_u64().is_some_and(|n| n > INTEGER_MAX)
+                || number.as_i64().is_some_and(|n| n.unsigned_abs() > INTEGER_MAX);
+            if beyond {
+                *value = Value::String(number.to_string());
+            }
+            beyond
+        }
+        Value::Array(items) => {
+            items.iter_mut().fold(false, |changed, item| quote_integers(item) || changed)
+        }
+        Value::Object(fields) => {
+            fields.values_mut().fold(false, |changed, item| quote_integers(item) || changed)
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
+}
+
+struct Scan {
+    depth: usize,
+    spaces: bool,
+}
+
+/// Walks over valid JSON once: its deepest level, and whether white space stands between tokens.
+fn scan(json: &[u8]) -> Scan {
+    let (mut level, mut found) = (0_usize, Scan { depth: 0, spaces: false });
+    let mut rest = json;
+    while let [byte, tail @ ..] = rest {
+        rest = tail;
+        match byte {
+            b'"' => rest = after_string(tail),
+            b'{' | b'[' => {
+                level += 1;
+                found.depth = found.depth.max(level);
+            }
+            b'}' | b']' => level = level.saturating_sub(1),
+            b' ' | b'\t' | b'\n' | b'\r' => found.spaces = true,
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What follows the string whose opening quote has just been read.
+fn after_string(mut rest: &[u8]) -> &[u8] {
+    while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
+        let escape = rest.get(at) == Some(&b'\\');
+        rest = rest.get(at + 1 + usize::from(escape)..).unwrap_or_default();
+        if !escape {
+            return rest;
+        }
+    }
+    &[]
+}
+
+fn without_spaces(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find(['"', ' ', '\t', '\n', '\r']) {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let tail = from.get(1..).unwrap_or_default();
+        if from.starts_with('"') {
+            let end = from.len() - after_string(tail.as_bytes()).len();
+            let (string, after) = from.split_at(end);
+            out.push_str(string);
+            rest = after;
+        } else {
+            rest = tail;
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Whether valid JSON holds an escape for half of a surrogate pair without its other half.
+#[must_use]
+pub fn has_lone_surrogate(json: &str) -> bool {
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        rest = rest.get(at + 1..).unwrap_or_default();
+        let Some(code) = rest.strip_prefix('u').and_then(leading_code) else {
+            rest = rest.get(1..).unwrap_or_default();
+            continue;
+        };
+        rest = rest.get(5..).unwrap_or_default();
+        match code {
+            0xD800..=0xDBFF => {
+                let low = rest.strip_prefix("\\u").and_then(leading_code);
+                if !low.is_some_and(|low| (0xDC00..=0xDFFF).contains(&low)) {
+                    return true;
+                }
+                rest = rest.get(6..).unwrap_or_default();
+            }
+            0xDC00..=0xDFFF => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+fn leading_code(text: &str) -> Option<u16> {
+    text.get(..4).and_then(|digits| u16::from_str_radix(digits, 16).ok())
+}
+
+/// Reads a field that may be absent but never null (use with `default`).
+///
+/// # Errors
+/// What `T` says, also about null.
+pub fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
+/// Reads a field that must be there and may be null.
+///
+/// # Errors
+/// What `T` says of anything but null.
+pub fn nullable<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Option::deserialize(deserializer)
+}
+
+/// A value whose kind stands in one of its own fields. It is read without buffering, so that raw
+/// values below it keep their bytes.
+pub(crate) trait Tagged: Sized {
+    /// The field that names the kind.
+    const TAG: &'static str;
+    /// What this is, for error messages.
+    const WHAT: &'static str;
+
+    /// Reads the other fields.
+    fn from_fields<'de, D: Deserializer<'de>>(tag: &str, fields: D) -> Result<Self, D::Error>;
+}
+
+/// Reads a [`Tagged`] value; the tag may stand anywhere, first is fastest.
+pub(crate) fn tagged<'de, T: Tagged, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    deserializer.deserialize_map(TaggedVisitor(std::marker::PhantomData))
+}
+
+struct TaggedVisitor<T>(std::marker::PhantomData<T>);
+
+impl<'de, T: Tagged> de::Visitor<'de> for TaggedVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::WHAT)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
+        let Some(key) = map.next_key::<Cow<'de, str>>()? else {
+            return Err(de::Error::missing_field(T::TAG));
+        };
+        if key == T::TAG {
+            let tag: String = map.next_value()?;
+            return T::from_fields(&tag, MapAccessDeserializer::new(map));
+        }
+        let fields = Gathered::from_map(&key, map)?;
+        let tag = fields.text_of(T::TAG)?;
+        let mut reader = serde_json::Deserializer::from_str(&fields.json);
+        T::from_fields(&tag, &mut reader).map_err(de::Error::custom)
+    }
+}
+
+/// The fields of an object whose leading ones were not where we write them, as one JSON text.
+pub(crate) struct Gathered {
+    /// The object, every value byte for byte.
+    pub(crate) json: String,
+}
+
+impl Gathered {
+    /// Gathers the value of `key`, which has been read, and all that follows.
+    pub(crate) fn from_map<'de, A: MapAccess<'de>>(
+        key: &str,
+        mut map: A,
+    ) -> Result<Self, A::Error> {
+        let mut json = String::from("{");
+        let mut key = Some(Cow::Borrowed(key));
+        while let Some(name) = key {
+            let value: Box<RawValue> = map.next_value()?;
+            let name = serde_json::to_string(&*name).map_err(de::Error::custom)?;
+            if json.len() > 1 {
+                json.push(',');
+            }
+            json.push_str(&name);
+            json.push(':');
+            json.push_str(value.get());
+            key = map.next_key::<String>()?.map(Cow::Owned);
+        }
+        json.push('}');
+        Ok(Self { json })
+    }
+
+    /// The text in the field `name`.
+    pub(crate) fn text_of<E: de::Error>(&self, name: &'static str) -> Result<String, E> {
+        let fields: serde_json::Map<String, Value> =
+            serde_json::from_str(&self.json).map_err(E::custom)?;
+        match fields.get(name) {
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(_) => Err(E::custom(format_args!("field `{name}` is not a string"))),
+            None => Err(E::missing_field(name)),
+        }
+    }
+}
+
+/// Reads the fields of a value that has none besides its tag; others are ignored.
+pub(crate) fn no_fields<'de, D: Deserializer<'de>>(fields: D) -> Result<(), D::Error> {
+    IgnoredAny::deserialize(fields).map(drop)
+}
+
+/// Gives a struct that is derived with `#[serde(remote = "Self", tag = …, rename = …)]` its
+/// `Serialize` and `Deserialize`: the tag is written first, and checked when read.
+macro_rules! tagged_struct {
+    ($name:ident, $key:literal = $tag:literal) => {
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                Self::serialize(self, serializer)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                $crate::domain::json::tagged(deserializer)
+            }
+        }
+
+        impl $crate::domain::json::Tagged for $name {
+            const TAG: &'static str = $key;
+            const WHAT: &'static str = concat!("an object whose ", $key, " is ", $tag);
+
+            fn from_fields<'de, D: serde::Deserializer<'de>>(
+                tag: &str,
+                fields: D,
+            ) -> Result<Self, D::Error> {
+                if tag != $tag {
+                    let found = serde::de::Unexpected::Str(tag);
+                    return Err(serde::de::Error::invalid_value(found, &Self::WHAT));
+                }
+                Self::deserialize(fields)
+            }
+        }
+    };
+}
+pub(crate) use tagged_struct;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check_kept(text: &str, kept: &str) {
+        assert_eq!(Json::parse(text).expect("valid").get(), kept);
+    }
+
+    #[test]
+    fn only_the_space_between_tokens_goes() {
+        check_kept(
+            r#" { "a" : [ 1.50 , "x \" y" , "\u0041" ] } "#,
+            r#"{"a":[1.50,"x \" y","\u0041"]}"#,
+        );
+        check_kept("12345678901234567890123", "12345678901234567890123");
+        check_kept("1e400", "1e400");
+    }
+
+    #[test]
+    fn what_is_too_deep_or_half_a_pair_is_refused() {
+        let deep = "[".repeat(DEPTH_MAX + 1) + &"]".repeat(DEPTH_MAX + 1);
+        assert!(matches!(Json::parse(&deep), Err(JsonError::Depth(DEPTH_MAX))));
+        let allowed = "[".repeat(DEPTH_MAX) + &"]".repeat(DEPTH_MAX);
+        assert!(Json::parse(&allowed).is_ok());
+        for half in [r#""\ud83d""#, r#"{"a":["\ude00"]}"#, r#""\ud83dx\ude00""#, r#"{"\uD800":1}"#]
+        {
+            assert!(matches!(Json::parse(half), Err(JsonError::Surrogate)), "{half}");
+        }
+        check_kept(r#""\ud83d\ude00 \\ud83d""#, r#""\ud83d\ude00 \\ud83d""#);
+    }
+
+    #[test]
+    fn big_integers_become_strings_and_the_rest_stays() {
+        let json = Json::parse(
+            r#"{"id":9007199254740993,"n":-9007199254740993,"f":1.0,"ok":9007199254740992}"#,
+        );
+        let safe = json.expect("valid").with_safe_integers();
+        assert_eq!(
+            safe.get(),
+            r#"{"id":"9007199254740993","n":"-9007199254740993","f":1.0,"ok":9007199254740992}"#
+        );
+        let untouched = Json::parse("1.50").expect("valid").with_safe_integers();
+        assert_eq!(untouched.get(), "1.50");
+    }
+
+    #[test]
+    fn a_model_gets_the_string_or_the_compact_json() {
+        assert_eq!(Json::text("a\nb").to_model_text(), "a\nb");
+        assert_eq!(Json::parse("{ \"b\": 1 }").expect("valid").to_model_text(), r#"{"b":1}"#);
+    }
+
+    proptest! {
+        #[test]
+        fn compacting_keeps_the_value(value in any_value(), pretty in any::<bool>()) {
+            let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
+            let json = Json::parse(&text.expect("writes")).expect("reads");
+            prop_assert_eq!(json.to_value(), value.clone());
+            prop_assert_eq!(json.get(), serde_json::to_string(&value).expect("writes"));
+        }
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            ".*".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                proptest::collection::vec((".*", inner), 0..4)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+}

@@ -1,0 +1,4 @@
+//! turnstile: a full-screen terminal program for working with AI agents that never loses work.
+
+pub mod base;
+pub mod domain;
