@@ -1,4 +1,11 @@
 //! What happened and what follows from it: events, reducers, transcripts, references, permission
 //! plans. Pure: it knows no clock, no file, no task and no terminal.
 
+pub mod agent;
+pub mod event;
 pub mod json;
+pub mod message;
+pub mod permission;
+pub mod session;
+pub mod turn;
+pub mod usage;

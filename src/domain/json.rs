@@ -149,6 +149,7 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
+/// Says whether it changed anything; it looks at every value whatever it has found.
 fn quote_integers(value: &mut Value) -> bool {
     match value {
         Value::Number(number) => {
@@ -159,11 +160,9 @@ fn quote_integers(value: &mut Value) -> bool {
             }
             beyond
         }
-        Value::Array(items) => {
-            items.iter_mut().fold(false, |changed, item| quote_integers(item) || changed)
-        }
+        Value::Array(items) => items.iter_mut().map(quote_integers).filter(|&it| it).count() > 0,
         Value::Object(fields) => {
-            fields.values_mut().fold(false, |changed, item| quote_integers(item) || changed)
+            fields.values_mut().map(quote_integers).filter(|&it| it).count() > 0
         }
         Value::Null | Value::Bool(_) | Value::String(_) => false,
     }
