@@ -9,7 +9,8 @@ use serde::de::{self, DeserializeSeed as _, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::base::clock::Timestamp;
-use crate::domain::json::{Gathered, has_lone_surrogate};
+use crate::domain::json::has_lone_surrogate;
+use crate::domain::json::tagged::Gathered;
 
 /// Something that happened: to what, when, and what it was. One line of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]

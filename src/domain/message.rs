@@ -10,7 +10,8 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::base::id::ToolCallId;
-use crate::domain::json::{self, Json, Tagged, tagged, tagged_struct};
+use crate::domain::json::tagged::{Tagged, tagged, tagged_struct};
+use crate::domain::json::{self, Json};
 
 /// What a provider wants back verbatim, as `{provider: {key: value}}`: thinking signatures,
 /// encrypted reasoning, ids of its own. Kept byte for byte.
@@ -377,7 +378,7 @@ tagged_enum!(Message, "role", "a message of a user, an assistant or a tool",
 mod tests {
     use super::*;
 
-    fn check_exact<T: Serialize + serde::de::DeserializeOwned>(json: &str) {
+    fn check_exact<T: Serialize + de::DeserializeOwned>(json: &str) {
         let value: T = serde_json::from_str(json).expect(json);
         assert_eq!(serde_json::to_string(&value).expect("writes"), json);
     }

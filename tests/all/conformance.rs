@@ -45,7 +45,7 @@ fn every_turn_log_gets_the_verdict_of_the_other_implementation() {
                 .map(|state| turn_facts(&state))
                 .map_err(|corruption| refused("reducer", corruption.number))
         });
-        assert_same(&case, found.unwrap_or_else(|verdict| verdict));
+        assert_same(&case, &found.unwrap_or_else(|verdict| verdict));
     }
 }
 
@@ -64,12 +64,12 @@ fn every_session_log_gets_the_verdict_of_the_other_implementation() {
                 "updatedAt": state.updated_at.to_string(),
             }}))
         });
-        assert_same(&case, found.unwrap_or_else(|verdict| verdict));
+        assert_same(&case, &found.unwrap_or_else(|verdict| verdict));
     }
 }
 
-fn assert_same(case: &Case, found: Value) {
-    assert_eq!(found, Value::Object(case.expect.clone()), "case {:?}", case.name);
+fn assert_same(case: &Case, found: &Value) {
+    assert_eq!(*found, Value::Object(case.expect.clone()), "case {:?}", case.name);
 }
 
 fn turn_facts(state: &TurnState) -> Value {

@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use crate::base::id::{SessionId, TurnId};
 use crate::domain::agent::ModelDescriptor;
 use crate::domain::event::{Event, Fact, fields_of};
-use crate::domain::json::{self, no_fields};
+use crate::domain::json;
+use crate::domain::json::tagged::no_fields;
 
 /// The schema version of a session that holds nothing but the specification's own events.
 pub const SESSION_SCHEMA_VERSION: u64 = 1;
