@@ -6,6 +6,7 @@ pub mod event;
 pub mod json;
 pub mod message;
 pub mod permission;
+pub mod question;
 pub mod session;
 pub mod turn;
 pub mod usage;

@@ -1,0 +1,142 @@
+//! What a person can ask the program to do, as plain values.
+
+use std::sync::Arc;
+
+use crate::base::id::{SessionId, ToolCallId, TurnId};
+use crate::domain::agent::RequestedAgent;
+use crate::domain::message::UserMessage;
+use crate::domain::question::Answer;
+use crate::domain::turn::event::{Decision, ReasoningEffort};
+
+/// Something to do. What comes of it arrives as a [`Notice`](super::notice::Notice).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Show a session: its state, its turns (the latest first), and from then on its live stream.
+    Open(SessionId),
+    /// Stop following the session that was opened.
+    Close,
+    /// Send a message: into the session, or into a new one that it creates.
+    Send(Send),
+    /// Decide on a call that waits for permission.
+    Decide(Decide),
+    /// Answer, or dismiss, a form of questions.
+    Answer {
+        /// The turn.
+        turn: TurnId,
+        /// The call.
+        call: ToolCallId,
+        /// The answer.
+        answer: Answer,
+    },
+    /// Stop a turn, whether it runs or rests.
+    Stop(TurnId),
+    /// Go on with the latest turn of a session, which a crash interrupted.
+    Resume(SessionId),
+    /// Close the latest turn of a session, which a crash interrupted, without going on.
+    CloseInterrupted(SessionId),
+    /// Name a session.
+    Rename {
+        /// The session.
+        session: SessionId,
+        /// Its new name.
+        title: String,
+    },
+    /// Delete sessions; they can be restored for some days.
+    Delete(Vec<SessionId>),
+    /// Take deletions back.
+    Restore(Vec<SessionId>),
+    /// Keep what is in a composer.
+    SaveDraft {
+        /// Whose it is.
+        of: DraftOf,
+        /// What is in it; empty removes it.
+        draft: Draft,
+    },
+    /// Give back what was in a composer.
+    LoadDraft(DraftOf),
+    /// Keep a text in the history of what was typed.
+    Remember(String),
+    /// Keep how the list is sorted and what is shown.
+    SaveListSettings(ListSettings),
+}
+
+/// A message to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Send {
+    /// The composer that it comes from; its draft goes once the message is durable.
+    pub from: DraftOf,
+    /// The message.
+    pub message: Arc<UserMessage>,
+    /// Who is to answer and how.
+    pub settings: SendSettings,
+}
+
+/// Who is to answer, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct SendSettings {
+    /// The agent; without it, the one of the latest turn, else the default.
+    pub agent: Option<RequestedAgent>,
+    /// How hard the model is to think.
+    pub reasoning_effort: Option<ReasoningEffort>,
+}
+
+/// A person's decision on a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decide {
+    /// The turn.
+    pub turn: TurnId,
+    /// The call.
+    pub call: ToolCallId,
+    /// Yes or no.
+    pub decision: Decision,
+    /// The person's words to the model, with a no.
+    pub reason: Option<String>,
+}
+
+/// Whose composer a draft belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DraftOf {
+    /// The empty page, from which a session is made with its first message.
+    NewSession,
+    /// A session.
+    Session(SessionId),
+    /// A half-typed answer or reason in a prompt.
+    Prompt(ToolCallId),
+}
+
+/// What is in a composer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Draft {
+    /// The text, with one private-use character for each pasted block.
+    pub text: String,
+    /// Where the caret stands, in bytes of the text.
+    #[serde(default)]
+    pub caret: usize,
+    /// The pasted blocks, in the order of their characters in the text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pastes: Vec<String>,
+}
+
+/// How the session list is sorted and what it shows; kept for the next start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ListSettings {
+    /// The order.
+    #[serde(default)]
+    pub sort: SortBy,
+    /// Whether the list is hidden beside the timeline.
+    #[serde(default)]
+    pub hidden: bool,
+}
+
+/// The order of the session list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SortBy {
+    /// Newest activity first.
+    #[default]
+    Activity,
+    /// Newest first.
+    Creation,
+    /// By title.
+    Title,
+}

@@ -1,0 +1,156 @@
+//! What the program tells whoever looks at it, as plain values.
+
+use std::sync::Arc;
+
+use crate::app::command::{Draft, DraftOf, ListSettings};
+use crate::base::id::{SessionId, TurnId};
+use crate::domain::agent::ModelDescriptor;
+use crate::domain::session::entry::SessionIndexEntry;
+use crate::domain::session::state::SessionState;
+use crate::domain::turn::live::{LiveEvent, OpenCall};
+use crate::domain::turn::state::TurnState;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// Sessions were read from the disk; they come in any order while the scan runs.
+    Scanned {
+        /// What was read since the last of these notices.
+        entries: Vec<Arc<SessionIndexEntry>>,
+        /// How many have been read.
+        done: usize,
+        /// How many there are.
+        total: usize,
+    },
+    /// The list is complete.
+    ScanEnded {
+        /// How long the scan took, in milliseconds.
+        took_ms: u64,
+        /// Why the sessions could not be listed, if so.
+        error: Option<String>,
+    },
+    /// A session changed, or went (`session-index-changed`).
+    IndexChanged {
+        /// The session.
+        session: SessionId,
+        /// Its entry now; none once it is deleted.
+        entry: Option<Arc<SessionIndexEntry>>,
+    },
+    /// The session that was to be opened.
+    SessionOpened {
+        /// The session.
+        session: SessionId,
+        /// Its state, or why it cannot be read.
+        state: Result<Arc<SessionState>, String>,
+    },
+    /// Turns of the open session: all of them once after opening, the latest first; again for a
+    /// turn whose live stream had a gap.
+    TurnsLoaded {
+        /// The session that they were loaded for.
+        session: SessionId,
+        /// The turns.
+        turns: Vec<LoadedTurn>,
+        /// How many turns of the session are still to come.
+        left: usize,
+    },
+    /// The answer of the open call so far, for a turn that is watched from now on.
+    Joined {
+        /// The turn.
+        turn: TurnId,
+        /// The open call; none if no model call streams.
+        open_call: Option<OpenCall>,
+    },
+    /// A turn told something: whether it runs and what was recorded, of every turn; deltas, of the
+    /// turns of the open session.
+    Live(LiveEvent),
+    /// A message was sent: its turn exists and runs.
+    Sent {
+        /// The composer that it came from.
+        from: DraftOf,
+        /// Its session, which may be new.
+        session: SessionId,
+        /// Its turn.
+        turn: TurnId,
+    },
+    /// Sessions were deleted and can be restored.
+    Deleted(Vec<SessionId>),
+    /// Sessions were restored.
+    Restored(Vec<SessionId>),
+    /// What was in a composer.
+    Draft {
+        /// Whose it is.
+        of: DraftOf,
+        /// What was in it.
+        draft: Draft,
+    },
+    /// What was kept from the last run: the history of what was typed (oldest first) and how the
+    /// list was sorted.
+    Remembered {
+        /// The history.
+        history: Vec<String>,
+        /// The list.
+        list: ListSettings,
+    },
+    /// Which model answers when nothing else is said, and why.
+    ModelChosen {
+        /// The model.
+        model: ModelDescriptor,
+        /// Why it.
+        why: String,
+    },
+    /// The last run did not end as it should; these sessions have interrupted turns.
+    LastRunEndedBadly {
+        /// The sessions.
+        interrupted: Vec<SessionId>,
+    },
+    /// A command was not carried out.
+    Refused {
+        /// What was asked for.
+        what: Refused,
+        /// Why not, and what to do.
+        why: String,
+    },
+}
+
+/// A turn of the open session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadedTurn {
+    /// The turn.
+    pub id: TurnId,
+    /// Its place in the session, from 1.
+    pub session_seq: u64,
+    /// What its log amounts to, or why it cannot be read.
+    pub content: Result<TurnView, String>,
+}
+
+/// A turn as its log has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnView {
+    /// How many events the log holds: the offset of the last.
+    pub offset: u64,
+    /// What they amount to.
+    pub state: Arc<TurnState>,
+    /// What had streamed of the open call when the program was killed, if the turn is interrupted.
+    pub interrupted: Option<OpenCall>,
+    /// Whether it is being advanced.
+    pub running: bool,
+}
+
+/// What was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Sending from this composer; the draft is still there.
+    Send(DraftOf),
+    /// A decision or an answer to a call of this turn.
+    Respond(TurnId),
+    /// Stopping this turn.
+    Stop(TurnId),
+    /// Going on with, or closing, the latest turn of this session.
+    Resume(SessionId),
+    /// Changing or reading this session.
+    Session(SessionId),
+    /// Keeping something on disk (a draft, the history, a setting).
+    Keep,
+    /// An advance of this turn ended by trouble of the program's own (the disk, a missing model).
+    Advance(TurnId),
+}
