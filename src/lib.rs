@@ -3,3 +3,4 @@
 pub mod app;
 pub mod base;
 pub mod domain;
+pub mod runtime;

@@ -276,7 +276,7 @@ impl Source {
             |module: &&str| *inside == **module || inside.starts_with(&format!("{module}/"));
         let touches =
             names_path(&self.tokens, "std", "fs") || names_path(&self.tokens, "tokio", "fs");
-        if !touches || FILE_ACCESS.iter().any(|module| allowed(module)) {
+        if !touches || FILE_ACCESS.iter().any(allowed) {
             return Vec::new();
         }
         vec![self.finding(Rule::FileAccess, "touches files".into())]

@@ -62,7 +62,20 @@ pub struct Delta {
     /// How many bytes of this call were streamed before this piece.
     pub at: u64,
     /// The piece.
-    pub text: Arc<str>,
+    pub text: String,
+}
+
+impl Delta {
+    /// Joins a later piece to this one, if it follows without a gap in the same block.
+    pub fn join(&mut self, later: &Self) -> bool {
+        let follows = self.model_call_index == later.model_call_index
+            && self.block == later.block
+            && self.at + self.text.len() as u64 == later.at;
+        if follows {
+            self.text.push_str(&later.text);
+        }
+        follows
+    }
 }
 
 /// What grows in an answer.
@@ -128,7 +141,7 @@ impl OpenCall {
             Some(_) | None => self.blocks.push(OpenBlock {
                 block: delta.block,
                 kind: delta.kind,
-                text: delta.text.to_string(),
+                text: delta.text.clone(),
             }),
         }
         Folded::Grown
