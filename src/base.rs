@@ -2,5 +2,8 @@
 
 pub mod clock;
 pub mod id;
+pub mod locks;
+pub mod sanitize;
 pub mod secret;
 pub mod tasks;
+pub mod text;

@@ -142,9 +142,14 @@ impl Source {
         Self { path, text, tokens, test_lines }
     }
 
+    /// Tests that are too many to stand below what they test have files of their own.
+    fn is_test(&self) -> bool {
+        self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
+    }
+
     fn is_production(&self) -> bool {
         let root = ["src/lib.rs", "src/main.rs"].contains(&self.path.as_str());
-        self.path.starts_with("src/") && !root
+        self.path.starts_with("src/") && !root && !self.is_test()
     }
 
     fn top_level_module(&self) -> String {

@@ -17,8 +17,9 @@ pub struct Timestamp(i64);
 #[error("not an RFC 3339 time: {0:?}")]
 pub struct MalformedTimestamp(String);
 
-/// The last moment that is written with a four-digit year.
-const MS_MAX: i64 = 253_402_300_799_999;
+/// The last moment that can be written: a day before the end of the year 9999, where every zone
+/// still has four digits for the year.
+const MS_MAX: i64 = 253_402_207_199_999;
 
 impl Timestamp {
     /// A moment by its milliseconds since 1970, held inside the years 1970 to 9999.
@@ -58,7 +59,18 @@ impl FromStr for Timestamp {
     type Err = MalformedTimestamp;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let at: jiff::Timestamp = text.parse().map_err(|_| MalformedTimestamp(text.to_owned()))?;
+        let malformed = || MalformedTimestamp(text.to_owned());
+        // The parser takes other spellings of ISO 8601 too.
+        let is_dated = text.as_bytes().get(..11).is_some_and(|date| {
+            date.iter().zip(b"dddd-dd-ddT").all(|(byte, wanted)| match wanted {
+                b'd' => byte.is_ascii_digit(),
+                _ => byte.eq_ignore_ascii_case(wanted),
+            })
+        });
+        if !is_dated || text.contains('[') {
+            return Err(malformed());
+        }
+        let at: jiff::Timestamp = text.parse().map_err(|_| malformed())?;
         Ok(Self(at.as_millisecond()))
     }
 }
@@ -161,6 +173,19 @@ mod tests {
         {
             assert_eq!(text.parse(), Ok(at), "{text}");
         }
-        assert!("yesterday".parse::<Timestamp>().is_err());
+        for text in
+            ["yesterday", "2025-11-11 04:36:29Z", "20251111T043629Z", "-002025-11-11T04:36:29Z"]
+        {
+            assert!(text.parse::<Timestamp>().is_err(), "{text}");
+        }
+        assert!("2025-11-11T04:36:29Z[UTC]".parse::<Timestamp>().is_err());
+    }
+
+    #[test]
+    fn every_moment_can_be_written_and_read() {
+        for ms in [i64::MIN, 0, i64::MAX] {
+            let at = Timestamp::from_ms(ms);
+            assert_eq!(at.to_string().parse(), Ok(at));
+        }
     }
 }
