@@ -8,5 +8,6 @@ pub mod message;
 pub mod permission;
 pub mod question;
 pub mod session;
+pub mod tool;
 pub mod turn;
 pub mod usage;

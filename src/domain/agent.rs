@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::base::id::TurnId;
-use crate::domain::json::{self, Json};
+use crate::domain::json::{self, Derived, Json, object, strict};
 
 /// A model of a provider, by the names that this program or its configuration gives them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct ModelDescriptor {
     /// The provider's name.
     pub provider: String,
@@ -23,8 +24,8 @@ impl std::fmt::Display for ModelDescriptor {
 }
 
 /// The agent that somebody asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "RequestedFields", untagged)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub enum RequestedAgent {
     /// An agent by its id.
     ById(AgentById),
@@ -59,7 +60,7 @@ impl RequestedAgent {
 }
 
 /// An agent by its id, with what is to be different this time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentById {
     /// Which agent.
@@ -71,6 +72,7 @@ pub struct AgentById {
 
 /// What one turn changes about its agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct AgentOverrides {
     /// Another model.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "json::present")]
@@ -81,7 +83,7 @@ pub struct AgentOverrides {
 }
 
 /// The wrapper around an agent that is described on the spot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct InlineAgent {
     /// The description.
     pub inline: InlineSpec,
@@ -89,6 +91,7 @@ pub struct InlineAgent {
 
 /// An agent that is described on the spot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct InlineSpec {
     /// Its name; its id is `inline:<name>`.
     pub name: String,
@@ -117,23 +120,29 @@ struct RequestedFields {
     inline: Option<InlineSpec>,
 }
 
-impl TryFrom<RequestedFields> for RequestedAgent {
-    type Error = &'static str;
+impl<'de> Deserialize<'de> for RequestedAgent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        object(deserializer)
+    }
+}
 
-    fn try_from(fields: RequestedFields) -> Result<Self, Self::Error> {
-        match (fields.agent_id, fields.inline) {
-            (Some(agent_id), _) => {
-                Ok(Self::ById(AgentById { agent_id, overrides: fields.overrides }))
-            }
+impl Derived for RequestedAgent {
+    fn derived<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let RequestedFields { agent_id, overrides, inline } =
+            Deserialize::deserialize(deserializer)?;
+        match (agent_id, inline) {
+            (Some(agent_id), _) => Ok(Self::ById(AgentById { agent_id, overrides })),
             (None, Some(inline)) => Ok(Self::Inline(InlineAgent { inline })),
-            (None, None) => Err("a requested agent has neither `agentId` nor `inline`"),
+            (None, None) => {
+                Err(de::Error::custom("a requested agent has neither `agentId` nor `inline`"))
+            }
         }
     }
 }
 
 /// How a tool's result comes about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(remote = "Self", rename_all = "lowercase")]
 pub enum Execution {
     /// The loop runs it and waits.
     Sync,
@@ -143,7 +152,7 @@ pub enum Execution {
 
 /// A tool as the model sees it and as the loop knows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub struct ToolDescriptor {
     /// The tool behind the name, in `snake_case`.
     pub tool_id: String,
@@ -160,7 +169,7 @@ pub struct ToolDescriptor {
 }
 
 /// Everything that the model gets besides the conversation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResolvedAgent {
     /// The agent's id.
@@ -174,7 +183,7 @@ pub struct ResolvedAgent {
 }
 
 /// A snapshot that is not repeated: system prompt and tools are those of another turn.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct InheritedAgent {
     /// The agent's id.
@@ -186,8 +195,8 @@ pub struct InheritedAgent {
 }
 
 /// What an agent was resolved to when its turn was created.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "SnapshotFields", untagged)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub enum AgentSnapshot {
     /// Written out.
     Full(ResolvedAgent),
@@ -237,11 +246,16 @@ struct SnapshotFields {
     inherited_from: Option<TurnId>,
 }
 
-impl TryFrom<SnapshotFields> for AgentSnapshot {
-    type Error = &'static str;
+impl<'de> Deserialize<'de> for AgentSnapshot {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        object(deserializer)
+    }
+}
 
-    fn try_from(fields: SnapshotFields) -> Result<Self, Self::Error> {
-        let SnapshotFields { agent_id, model, system_prompt, tools, inherited_from } = fields;
+impl Derived for AgentSnapshot {
+    fn derived<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let SnapshotFields { agent_id, model, system_prompt, tools, inherited_from } =
+            Deserialize::deserialize(deserializer)?;
         match (system_prompt, tools, inherited_from) {
             (Some(system_prompt), Some(tools), _) => {
                 Ok(Self::Full(ResolvedAgent { agent_id, system_prompt, model, tools }))
@@ -249,16 +263,22 @@ impl TryFrom<SnapshotFields> for AgentSnapshot {
             (_, _, Some(inherited_from)) => {
                 Ok(Self::Inherited(InheritedAgent { agent_id, model, inherited_from }))
             }
-            _ => Err("a resolved agent has neither `systemPrompt` and `tools` nor `inheritedFrom`"),
+            _ => Err(de::Error::custom(
+                "a resolved agent has neither `systemPrompt` and `tools` nor `inheritedFrom`",
+            )),
         }
     }
 }
 
 /// The agent of a turn, as asked for and as resolved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct TurnAgent {
     /// As asked for.
     pub requested: RequestedAgent,
     /// As resolved, final for the turn.
     pub resolved: AgentSnapshot,
 }
+
+strict!(object: ModelDescriptor, AgentOverrides, InlineSpec, ToolDescriptor, TurnAgent);
+strict!(word: Execution);

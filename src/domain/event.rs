@@ -9,8 +9,7 @@ use serde::de::{self, DeserializeSeed as _, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::base::clock::Timestamp;
-use crate::domain::json::has_lone_surrogate;
-use crate::domain::json::tagged::Gathered;
+use crate::domain::json::{Gathered, has_lone_surrogate};
 
 /// Something that happened: to what, when, and what it was. One line of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +56,7 @@ pub trait Fact: Sized {
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
     /// It is no JSON object, or a field is missing or has the wrong type.
-    #[error("{0}")]
+    #[error("{}", cause(.0))]
     Malformed(#[from] serde_json::Error),
     /// It is no text.
     #[error("not UTF-8")]
@@ -73,6 +72,15 @@ pub enum LineError {
     UnsupportedVersion(u64),
 }
 
+/// What the parser says, without its own count of lines, which would be taken for the log's.
+fn cause(error: &serde_json::Error) -> String {
+    let told = error.to_string();
+    match told.rsplit_once(" at line ") {
+        Some((cause, _)) => format!("{cause} at column {}", error.column()),
+        None => told,
+    }
+}
+
 impl<F: Fact> Event<F> {
     /// Reads one line (without its line end).
     ///
@@ -81,13 +89,13 @@ impl<F: Fact> Event<F> {
     /// are no error.
     pub fn parse_line(line: &[u8]) -> Result<Self, LineError> {
         let text = std::str::from_utf8(line)?;
+        // Looked for in the whole line: the parser passes over what it skips or keeps as it is.
+        if has_lone_surrogate(text) {
+            return Err(LineError::Surrogate);
+        }
         let mut reader = serde_json::Deserializer::from_str(text);
         let parsed = EventVisitor::<F>(PhantomData).deserialize(&mut reader)?;
         reader.end()?;
-        let escapes = memchr::memmem::find(line, b"\\u").is_some();
-        if escapes && has_lone_surrogate(text) {
-            return Err(LineError::Surrogate);
-        }
         match parsed {
             Parsed::Unknown(kind) => Err(LineError::UnknownType(kind)),
             Parsed::Known(event) => match event.fact.unsupported_version() {
@@ -146,16 +154,20 @@ impl<'de, F: Fact> de::Visitor<'de> for EventVisitor<F> {
     /// line; else the line is put in that order first.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parsed<F>, A::Error> {
         let mut envelope = Envelope::<F> { kind: None, id: None, ts: None };
+        let mut early = Gathered::default();
         while !envelope.is_whole() {
             let Some(key) = map.next_key::<String>()? else {
                 return Err(de::Error::missing_field(envelope.missing()));
             };
             if !envelope.take(&key, &mut map)? {
-                let rest = Gathered::from_map(&key, map)?;
-                return envelope.finish_from(&rest).map_err(de::Error::custom);
+                early.take(&key, &mut map)?;
             }
         }
-        envelope.finish(MapAccessDeserializer::new(map))
+        if early.is_empty() {
+            return envelope.finish(MapAccessDeserializer::new(map));
+        }
+        let json = early.with_rest(map)?;
+        envelope.finish(&mut serde_json::Deserializer::from_str(&json)).map_err(de::Error::custom)
     }
 }
 
@@ -189,25 +201,6 @@ impl<F: Fact> Envelope<F> {
         Ok(true)
     }
 
-    fn finish_from(self, rest: &Gathered) -> Result<Parsed<F>, serde_json::Error> {
-        #[derive(Deserialize)]
-        struct Late {
-            #[serde(rename = "type")]
-            kind: Option<String>,
-            ts: Option<Timestamp>,
-        }
-        let late: Late = serde_json::from_str(&rest.json)?;
-        let id = match self.id {
-            Some(id) => Some(id),
-            None => FieldOf::<F>::read(&rest.json)?,
-        };
-        let envelope = Self { kind: self.kind.or(late.kind), id, ts: self.ts.or(late.ts) };
-        if !envelope.is_whole() {
-            return Err(de::Error::missing_field(envelope.missing()));
-        }
-        envelope.finish(&mut serde_json::Deserializer::from_str(&rest.json))
-    }
-
     fn finish<'de, D: Deserializer<'de>>(self, fields: D) -> Result<Parsed<F>, D::Error> {
         let Self { kind: Some(kind), id: Some(id), ts: Some(ts) } = self else {
             return Err(de::Error::missing_field(self.missing()));
@@ -216,17 +209,6 @@ impl<F: Fact> Envelope<F> {
             Some(fact) => Parsed::Known(Event { id, ts, fact }),
             None => Parsed::Unknown(kind),
         })
-    }
-}
-
-/// Reads the one field that holds the id, whose name depends on the sort of log.
-struct FieldOf<F>(PhantomData<F>);
-
-impl<F: Fact> FieldOf<F> {
-    fn read(json: &str) -> Result<Option<F::Id>, serde_json::Error> {
-        use serde_json::value::RawValue;
-        let fields: std::collections::HashMap<String, Box<RawValue>> = serde_json::from_str(json)?;
-        fields.get(F::ID_FIELD).map(|raw| serde_json::from_str(raw.get())).transpose()
     }
 }
 

@@ -1,6 +1,6 @@
 //! JSON that must come back byte for byte.
 
-pub(crate) mod tagged;
+mod shape;
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,10 +10,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The deepest nesting that is taken in from outside. The parser's own limit is 127, and it counts
-/// the levels of the event around a value too.
+pub(crate) use self::shape::{
+    Derived, Gathered, Tagged, no_fields, object, strict, tagged, tagged_struct, word,
+};
+pub use self::shape::{nullable, present};
+
+/// The deepest nesting of a value that is taken in from outside: well below what readers of a log
+/// can take, who count the levels of the event around it too.
 pub const DEPTH_MAX: usize = 64;
-/// The deepest nesting that is read from a file.
+/// The deepest nesting of a value that is read from a file: the parser's own limit.
 const READ_DEPTH_MAX: usize = 127;
 /// Integers beyond this lose digits in readers that have only floating point (2^53).
 const INTEGER_MAX: u64 = 1 << 53;
@@ -72,7 +77,8 @@ impl Json {
         self.0.get()
     }
 
-    /// The value behind the text. Integers that fit in 64 bits keep all their digits.
+    /// The value behind the text. Integers that fit in 64 bits keep all their digits; `null` if a
+    /// number in it is beyond what floating point holds.
     #[must_use]
     pub fn to_value(&self) -> Value {
         serde_json::from_str(self.get()).unwrap_or(Value::Null)
@@ -99,23 +105,39 @@ impl Json {
         self.as_text().unwrap_or_else(|| self.get().to_owned())
     }
 
-    /// The same value with integers beyond 2^53 as strings, so that no reader rounds them.
+    /// The same value with integers beyond 2^53 as strings, so that no reader rounds them. All else
+    /// keeps its spelling.
     #[must_use]
     pub fn with_safe_integers(self) -> Self {
-        let mut value = self.to_value();
-        if quote_integers(&mut value) { Self::from_value(&value) } else { self }
+        let mut quoted = String::with_capacity(self.get().len());
+        let mut rest = self.get();
+        while let Some(at) = rest.find(|c: char| matches!(c, '"' | '-' | '0'..='9')) {
+            let (before, from) = rest.split_at(at);
+            let (token, after) = from.split_at(token_len(from));
+            let quote = if is_unsafe_integer(token) { "\"" } else { "" };
+            quoted.extend([before, quote, token, quote]);
+            rest = after;
+        }
+        quoted.push_str(rest);
+        if quoted.len() == self.get().len() {
+            return self;
+        }
+        RawValue::from_string(quoted).map_or(self, |raw| Self(Arc::from(raw)))
     }
 
     fn checked(raw: Box<RawValue>, depth_max: usize) -> Result<Self, JsonError> {
-        let found = scan(raw.get().as_bytes());
-        if found.depth > depth_max {
-            return Err(JsonError::Depth(depth_max));
-        }
         if has_lone_surrogate(raw.get()) {
             return Err(JsonError::Surrogate);
         }
-        if found.spaces {
-            return Ok(Self(Arc::from(RawValue::from_string(without_spaces(raw.get()))?)));
+        // A string, which most long values are, has no levels and no tokens to look between.
+        if !raw.get().starts_with('"') {
+            let found = scan(raw.get().as_bytes());
+            if found.depth > depth_max {
+                return Err(JsonError::Depth(depth_max));
+            }
+            if found.spaces {
+                return Ok(Self(Arc::from(RawValue::from_string(without_spaces(raw.get()))?)));
+            }
         }
         Ok(Self(Arc::from(raw)))
     }
@@ -148,23 +170,20 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// Says whether it changed anything; it looks at every value whatever it has found.
-fn quote_integers(value: &mut Value) -> bool {
-    match value {
-        Value::Number(number) => {
-            let beyond = number.as_u64().is_some_and(|n| n > INTEGER_MAX)
-                || number.as_i64().is_some_and(|n| n.unsigned_abs() > INTEGER_MAX);
-            if beyond {
-                *value = Value::String(number.to_string());
-            }
-            beyond
-        }
-        Value::Array(items) => items.iter_mut().map(quote_integers).filter(|&it| it).count() > 0,
-        Value::Object(fields) => {
-            fields.values_mut().map(quote_integers).filter(|&it| it).count() > 0
-        }
-        Value::Null | Value::Bool(_) | Value::String(_) => false,
+/// The length of the string or number that `json` begins with.
+fn token_len(json: &str) -> usize {
+    match json.strip_prefix('"') {
+        Some(string) => json.len() - after_string(string.as_bytes()).len(),
+        None => json
+            .find(|c: char| !matches!(c, '-' | '+' | '.' | 'e' | 'E' | '0'..='9'))
+            .unwrap_or(json.len()),
     }
+}
+
+fn is_unsafe_integer(token: &str) -> bool {
+    let digits = token.strip_prefix('-').unwrap_or(token);
+    let is_integer = digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_integer && digits.parse::<u64>().map_or(true, |integer| integer > INTEGER_MAX)
 }
 
 struct Scan {
@@ -194,14 +213,20 @@ fn scan(json: &[u8]) -> Scan {
 
 /// What follows the string whose opening quote has just been read.
 fn after_string(mut rest: &[u8]) -> &[u8] {
-    while let Some(at) = memchr::memchr2(b'"', b'\\', rest) {
+    /// Up to here a plain loop finds the end sooner than a vector search is set up.
+    const SHORT: usize = 16;
+    loop {
+        let is_end = |byte: &u8| matches!(byte, b'"' | b'\\');
+        let near = rest.iter().take(SHORT).position(is_end);
+        let Some(at) = near.or_else(|| memchr::memchr2(b'"', b'\\', rest)) else {
+            return &[];
+        };
         let escape = rest.get(at) == Some(&b'\\');
         rest = rest.get(at + 1 + usize::from(escape)..).unwrap_or_default();
         if !escape {
             return rest;
         }
     }
-    &[]
 }
 
 fn without_spaces(json: &str) -> String {
@@ -227,55 +252,29 @@ fn without_spaces(json: &str) -> String {
 /// Whether valid JSON holds an escape for half of a surrogate pair without its other half.
 #[must_use]
 pub fn has_lone_surrogate(json: &str) -> bool {
-    let mut rest = json;
-    while let Some(at) = rest.find('\\') {
-        rest = rest.get(at + 1..).unwrap_or_default();
-        let Some(code) = rest.strip_prefix('u').and_then(leading_code) else {
-            rest = rest.get(1..).unwrap_or_default();
-            continue;
-        };
-        rest = rest.get(5..).unwrap_or_default();
-        match code {
-            0xD800..=0xDBFF => {
-                let low = rest.strip_prefix("\\u").and_then(leading_code);
-                if !low.is_some_and(|low| (0xDC00..=0xDFFF).contains(&low)) {
-                    return true;
-                }
-                rest = rest.get(6..).unwrap_or_default();
-            }
-            0xDC00..=0xDFFF => return true,
-            _ => {}
+    let mut low_is_due_at = None;
+    memchr::memmem::find_iter(json.as_bytes(), b"\\u").any(|at| {
+        let before = json.as_bytes().get(..at).unwrap_or_default();
+        let slashes = before.iter().rev().take_while(|&&byte| byte == b'\\').count();
+        if slashes % 2 == 1 {
+            return false; // an escaped backslash before a plain `u`
         }
-    }
-    false
+        let next = at + 6;
+        match code_at(json, at) {
+            Some(0xD800..=0xDBFF) => {
+                low_is_due_at = Some(next);
+                !matches!(code_at(json, next), Some(0xDC00..=0xDFFF))
+            }
+            Some(0xDC00..=0xDFFF) => low_is_due_at != Some(at),
+            Some(_) | None => false,
+        }
+    })
 }
 
-fn leading_code(text: &str) -> Option<u16> {
-    text.get(..4).and_then(|digits| u16::from_str_radix(digits, 16).ok())
-}
-
-/// Reads a field that may be absent but never null (use with `default`).
-///
-/// # Errors
-/// What `T` says, also about null.
-pub fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    T::deserialize(deserializer).map(Some)
-}
-
-/// Reads a field that must be there and may be null.
-///
-/// # Errors
-/// What `T` says of anything but null.
-pub fn nullable<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    Option::deserialize(deserializer)
+/// The code of the escape that stands here, if one does.
+fn code_at(json: &str, at: usize) -> Option<u16> {
+    let digits = json.get(at..)?.strip_prefix("\\u")?.get(..4)?;
+    u16::from_str_radix(digits, 16).ok()
 }
 
 #[cfg(test)]
@@ -322,6 +321,16 @@ mod tests {
         );
         let untouched = Json::parse("1.50").expect("valid").with_safe_integers();
         assert_eq!(untouched.get(), "1.50");
+    }
+
+    #[test]
+    fn quoting_big_integers_changes_nothing_else() {
+        let json = r#"[12345678901234567890123,-98765432109876543210,{"n":1.50,"n":1e400},"\"9007199254740993",9007199254740993.0,-9007199254740992]"#;
+        let safe = Json::parse(json).expect("valid").with_safe_integers();
+        assert_eq!(
+            safe.get(),
+            r#"["12345678901234567890123","-98765432109876543210",{"n":1.50,"n":1e400},"\"9007199254740993",9007199254740993.0,-9007199254740992]"#
+        );
     }
 
     #[test]

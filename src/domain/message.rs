@@ -10,8 +10,7 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::base::id::ToolCallId;
-use crate::domain::json::tagged::{Tagged, tagged, tagged_struct};
-use crate::domain::json::{self, Json};
+use crate::domain::json::{self, Json, Tagged, tagged, tagged_struct};
 
 /// What a provider wants back verbatim, as `{provider: {key: value}}`: thinking signatures,
 /// encrypted reasoning, ids of its own. Kept byte for byte.

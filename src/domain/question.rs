@@ -1,110 +1,117 @@
-//! Questions to a person: the input and the result of the tool `ask-human`
+//! Questions that an agent asks a person, and the answers as the tool's result
 //! (`design/turn-runtime.md` section 9).
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::json::{self, Json};
+use crate::domain::json::Json;
 use crate::domain::turn::event::ToolResultData;
 
-/// What a model asks, in one form.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Questions {
-    /// The questions, in order; at least one.
-    pub questions: Vec<Question>,
-}
+/// The id of the one question of an input without a list.
+pub const PLAIN_ID: &str = "question";
 
-/// One question.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What is asked in one call; at least one question, each with an id of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Questions(Vec<Question>);
+
+/// One question. It can always be answered with free text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Question {
-    /// What its answer is called in the result.
+    /// A short name for the question; the answers come under it.
     pub id: String,
-    /// The question.
+    /// The question itself.
     pub text: String,
-    /// What can be chosen; free text is always possible too.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "json::present")]
-    pub options: Option<Vec<String>>,
-    /// Whether several options can be chosen.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "json::present")]
-    pub multiple: Option<bool>,
+    /// Answers to choose from; the person may always write another one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// Whether several of the options may be chosen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub multiple: bool,
 }
 
-/// An input that asks nothing.
+/// Why an input holds no questions.
 #[derive(Debug, thiserror::Error)]
-pub enum MalformedQuestions {
+pub enum QuestionsError {
     /// It has another form.
-    #[error(
-        "neither a list `questions` of {{id, text, options?, multiple?}} nor a `question`: {0}"
-    )]
+    #[error("{0}")]
     Form(#[from] serde_json::Error),
-    /// There is no question in it.
-    #[error("`questions` is empty")]
+    /// There is nothing to answer.
+    #[error("ask at least one question")]
     Empty,
-    /// Two questions have one id.
-    #[error("two questions have the id {0:?}")]
-    IdTwice(String),
+    /// A question says nothing.
+    #[error("question {0:?} has no text")]
+    NoText(String),
+    /// Two answers would come under one name.
+    #[error("two questions have the id {0:?}; give each its own")]
+    SameId(String),
 }
 
-/// The id of the question in the short form `{question}`.
-pub const ONLY_QUESTION: &str = "answer";
+#[derive(Deserialize)]
+struct Input {
+    questions: Option<Vec<Question>>,
+    question: Option<String>,
+}
 
 impl Questions {
-    /// Reads the input of the tool: `{questions: […]}`, or the short form `{question}`.
+    /// Reads the input of a call: `{questions: [{id, text, options?, multiple?}]}`, or a plain
+    /// `{question}`, whose id is `question`.
     ///
     /// # Errors
-    /// [`MalformedQuestions`] if it has neither form, asks nothing, or uses an id twice.
-    pub fn read(input: &Json) -> Result<Self, MalformedQuestions> {
-        #[derive(Deserialize)]
-        struct Short {
-            question: String,
+    /// [`QuestionsError`]: another form, or questions that cannot be answered.
+    pub fn read(input: &Json) -> Result<Self, QuestionsError> {
+        let Input { questions, question } = input.read()?;
+        let plain = question.map(|text| {
+            vec![Question { id: PLAIN_ID.to_owned(), text, options: Vec::new(), multiple: false }]
+        });
+        let questions = questions.or(plain).unwrap_or_default();
+        if questions.is_empty() {
+            return Err(QuestionsError::Empty);
         }
-        if let Ok(short) = input.read::<Short>() {
-            let (id, text) = (ONLY_QUESTION.to_owned(), short.question);
-            return Ok(Self {
-                questions: vec![Question { id, text, options: None, multiple: None }],
-            });
+        let mut ids = HashSet::new();
+        for question in &questions {
+            if question.text.trim().is_empty() {
+                return Err(QuestionsError::NoText(question.id.clone()));
+            }
+            if !ids.insert(&question.id) {
+                return Err(QuestionsError::SameId(question.id.clone()));
+            }
         }
-        let form: Self = input.read()?;
-        if form.questions.is_empty() {
-            return Err(MalformedQuestions::Empty);
-        }
-        let mut ids = std::collections::BTreeSet::new();
-        match form.questions.iter().find(|question| !ids.insert(question.id.as_str())) {
-            Some(twice) => Err(MalformedQuestions::IdTwice(twice.id.clone())),
-            None => Ok(form),
-        }
+        Ok(Self(questions))
+    }
+
+    /// The questions in their order.
+    #[must_use]
+    pub fn list(&self) -> &[Question] {
+        &self.0
     }
 }
 
-/// What a person did with a form of questions.
+/// What a person says to questions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Answered: the chosen options and free text of each question, by its id.
-    Answered(BTreeMap<String, Vec<String>>),
-    /// Sent it away unanswered.
+    /// To each question, by its id and in the order of the questions, what was chosen or written.
+    Answered(Vec<(String, Vec<String>)>),
+    /// They do not want to answer.
     Dismissed,
 }
 
 impl Answer {
-    /// As the result of the call.
+    /// The result of the call that asked.
     #[must_use]
     pub fn to_result(&self) -> ToolResultData {
-        #[derive(Serialize)]
-        struct Output<'a> {
-            outcome: &'static str,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            answers: Option<&'a BTreeMap<String, Vec<String>>>,
-        }
-        let (outcome, answers) = match self {
-            Self::Answered(answers) => ("answered", Some(answers)),
-            Self::Dismissed => ("dismissed", None),
+        let (output, is_error) = match self {
+            Self::Answered(answers) => {
+                let answers: serde_json::Map<_, _> = answers
+                    .iter()
+                    .map(|(id, texts)| (id.clone(), texts.as_slice().into()))
+                    .collect();
+                (serde_json::json!({ "outcome": "answered", "answers": answers }), false)
+            }
+            Self::Dismissed => (serde_json::json!({ "outcome": "dismissed" }), true),
         };
-        ToolResultData {
-            output: Json::of(&Output { outcome, answers }),
-            is_error: answers.is_none(),
-            metadata: None,
-        }
+        ToolResultData { output: Json::from_value(&output), is_error, metadata: None }
     }
 }
 
@@ -112,38 +119,61 @@ impl Answer {
 mod tests {
     use super::*;
 
-    fn read(input: &str) -> Result<Questions, MalformedQuestions> {
-        Questions::read(&Json::parse(input).expect("json"))
+    fn read(json: &str) -> Result<Questions, String> {
+        Questions::read(&Json::parse(json).unwrap()).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn both_forms_are_read() {
-        let short = read(r#"{"question":"Why?"}"#).expect("short");
-        assert_eq!(short.questions.len(), 1);
-        assert_eq!(short.questions[0].id, ONLY_QUESTION);
-        let form =
-            read(r#"{"questions":[{"id":"a","text":"A?","options":["x","y"],"multiple":true}]}"#);
-        let question = form.expect("form").questions.remove(0);
-        assert_eq!(question.options, Some(vec!["x".to_owned(), "y".to_owned()]));
-        assert_eq!(question.multiple, Some(true));
+    fn questions_are_read_in_both_forms() {
+        let questions = read(
+            r#"{"questions":[{"id":"a","text":"Which?","options":["x","y"],"multiple":true,"header":"H"},{"id":"b","text":"Why?"}]}"#,
+        );
+        let plain = |id: &str, text: &str| Question {
+            id: id.to_owned(),
+            text: text.to_owned(),
+            options: Vec::new(),
+            multiple: false,
+        };
+        let options = vec!["x".to_owned(), "y".to_owned()];
+        let first = Question { options, multiple: true, ..plain("a", "Which?") };
+        assert_eq!(questions.unwrap().list(), [first, plain("b", "Why?")]);
+        let one = read(r#"{"question":"Go on?"}"#);
+        assert_eq!(one.unwrap().list(), [plain("question", "Go on?")]);
     }
 
     #[test]
-    fn what_asks_nothing_is_refused() {
-        assert!(matches!(read(r#"{"questions":[]}"#), Err(MalformedQuestions::Empty)));
-        assert!(matches!(read(r#"{"text":"x"}"#), Err(MalformedQuestions::Form(_))));
-        let twice = r#"{"questions":[{"id":"a","text":"1"},{"id":"a","text":"2"}]}"#;
-        assert!(matches!(read(twice), Err(MalformedQuestions::IdTwice(id)) if id == "a"));
+    fn what_cannot_be_answered_is_refused() {
+        for (input, why) in [
+            ("{}", "ask at least one question"),
+            (r#"{"questions":[]}"#, "ask at least one question"),
+            (r#"{"question":" "}"#, "question \"question\" has no text"),
+            (
+                r#"{"questions":[{"id":"a","text":"x"},{"id":"a","text":"y"}]}"#,
+                "two questions have the id \"a\"; give each its own",
+            ),
+        ] {
+            assert_eq!(read(input).unwrap_err(), why, "{input}");
+        }
+        assert!(
+            read(r#"{"questions":[{"id":"a"}]}"#).unwrap_err().contains("missing field `text`")
+        );
+        assert!(read("7").is_err());
     }
 
     #[test]
-    fn answers_are_written_as_the_contract_has_them() {
-        let answers = BTreeMap::from([("a".to_owned(), vec!["x".to_owned()])]);
-        let answered = Answer::Answered(answers).to_result();
-        assert_eq!(answered.output.get(), r#"{"outcome":"answered","answers":{"a":["x"]}}"#);
-        assert!(!answered.is_error);
-        let dismissed = Answer::Dismissed.to_result();
-        assert_eq!(dismissed.output.get(), r#"{"outcome":"dismissed"}"#);
-        assert!(dismissed.is_error);
+    fn an_answer_becomes_the_result_of_the_call() {
+        let answers = vec![
+            ("b".to_owned(), vec!["x".to_owned(), "my own".to_owned()]),
+            ("a".to_owned(), Vec::new()),
+        ];
+        let result = Answer::Answered(answers).to_result();
+        assert_eq!(
+            Json::of(&result).get(),
+            r#"{"output":{"outcome":"answered","answers":{"b":["x","my own"],"a":[]}},"isError":false}"#
+        );
+        assert_eq!(
+            Json::of(&Answer::Dismissed.to_result()).get(),
+            r#"{"output":{"outcome":"dismissed"},"isError":true}"#
+        );
     }
 }

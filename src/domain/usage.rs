@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::json;
+use crate::domain::json::{self, strict};
 
 /// Token counts. A field is absent when no call reported it; absent is not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub struct TurnUsage {
     /// Tokens that went into the model, cached ones included.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "json::present")]
@@ -24,6 +24,8 @@ pub struct TurnUsage {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "json::present")]
     pub cached_input_tokens: Option<u64>,
 }
+
+strict!(object: TurnUsage);
 
 impl TurnUsage {
     /// Adds what another call reported; a field that neither has stays absent.

@@ -65,6 +65,9 @@ pub enum SessionRefusal {
         /// What the session has.
         version: u64,
     },
+    /// The session begins with a schema, or is upgraded to one, that this program does not write.
+    #[error("unsupported schema version {0}")]
+    UnsupportedVersion(u64),
     /// The schema is upgraded to one that it has already.
     #[error("an upgrade to schema version {0}, which the session has already")]
     NoUpgrade(u64),
@@ -102,11 +105,12 @@ impl SessionState {
     /// The state after the first event of a log.
     ///
     /// # Errors
-    /// A [`SessionRefusal`] if it is not `session_created`.
+    /// A [`SessionRefusal`] if it is not `session_created`, or of another schema.
     pub fn begin(event: &SessionEvent) -> Result<Self, SessionRefusal> {
         let SessionFact::Created(header) = &event.fact else {
             return Err(SessionRefusal::NotCreated(event.fact.kind()));
         };
+        check_supported(&event.fact)?;
         Ok(Self {
             id: event.id.clone(),
             header: Arc::clone(header),
@@ -168,6 +172,7 @@ impl SessionState {
     }
 
     fn check_version(&self, fact: &SessionFact) -> Result<(), SessionRefusal> {
+        check_supported(fact)?;
         if let SessionFact::SchemaUpgraded(upgraded) = fact {
             return if upgraded.schema_version > self.schema_version {
                 Ok(())
@@ -200,4 +205,9 @@ impl SessionState {
         });
         Ok(())
     }
+}
+
+fn check_supported(fact: &SessionFact) -> Result<(), SessionRefusal> {
+    fact.unsupported_version()
+        .map_or(Ok(()), |version| Err(SessionRefusal::UnsupportedVersion(version)))
 }

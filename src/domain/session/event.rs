@@ -8,8 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use crate::base::id::{SessionId, TurnId};
 use crate::domain::agent::ModelDescriptor;
 use crate::domain::event::{Event, Fact, fields_of};
-use crate::domain::json;
-use crate::domain::json::tagged::no_fields;
+use crate::domain::json::{self, no_fields, strict};
 
 /// The schema version of a session that holds nothing but the specification's own events.
 pub const SESSION_SCHEMA_VERSION: u64 = 1;
@@ -69,13 +68,15 @@ pub struct SessionCreated {
 
 /// What a session is, if it is not a conversation of a person's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(remote = "Self", rename_all = "lowercase")]
 pub enum Origin {
     /// An agent started it.
     Subagent,
     /// It was started to run by itself.
     Job,
 }
+
+strict!(word: Origin);
 
 /// A turn was added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -38,11 +38,15 @@ impl TurnState {
     /// The state after the first event of a log.
     ///
     /// # Errors
-    /// A [`TurnRefusal`] if it is not `turn_created`, or inherits a snapshot wrongly.
+    /// A [`TurnRefusal`] if it is not `turn_created`, is of another schema, or inherits a snapshot
+    /// wrongly.
     pub fn begin(event: &TurnEvent) -> Result<Self, TurnRefusal> {
         let TurnFact::Created(created) = &event.fact else {
             return Err(LifeRefusal::NotCreated(event.fact.kind()).into());
         };
+        if let Some(version) = event.fact.unsupported_version() {
+            return Err(LifeRefusal::UnsupportedVersion(version).into());
+        }
         check_inheritance(created)?;
         Ok(Self {
             id: event.id.clone(),

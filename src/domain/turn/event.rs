@@ -8,8 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::base::id::{SessionId, ToolCallId, TurnId};
 use crate::domain::agent::{Execution, ToolDescriptor, TurnAgent};
 use crate::domain::event::{Event, Fact, fields_of};
-use crate::domain::json::tagged::no_fields;
-use crate::domain::json::{self, Json};
+use crate::domain::json::{self, Json, no_fields, strict};
 use crate::domain::message::{AssistantMessage, Message, UserMessage};
 use crate::domain::turn::reference::MessageRef;
 use crate::domain::turn::step::StepEvent;
@@ -58,12 +57,11 @@ macro_rules! turn_facts {
             }
 
             fn unsupported_version(&self) -> Option<u64> {
-                match self {
-                    Self::Created(created) if created.schema_version != TURN_SCHEMA_VERSION => {
-                        Some(created.schema_version)
-                    }
-                    _ => None,
-                }
+                let Self::Created(created) = self else {
+                    return None;
+                };
+                let version = created.schema_version;
+                (version != TURN_SCHEMA_VERSION).then_some(version)
             }
         }
     };
@@ -123,7 +121,7 @@ pub enum TurnContext {
 
 /// A reference to the turn before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub struct ContextRef {
     /// The turn before.
     pub previous_turn_id: TurnId,
@@ -161,7 +159,7 @@ impl<'de> Deserialize<'de> for TurnContext {
 
 /// What a turn may do. Resolved when it is created, and final.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub struct TurnConfig {
     /// Whether a classifier may allow what would else be asked.
     pub auto_permission: bool,
@@ -177,7 +175,7 @@ pub struct TurnConfig {
 
 /// How hard a model is to think.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(remote = "Self", rename_all = "lowercase")]
 pub enum ReasoningEffort {
     /// Little.
     Low,
@@ -199,7 +197,7 @@ pub struct ModelCallRequested {
 
 /// What is new in a request since the one before, by reference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub struct ModelRequest {
     /// The turn's context, on call 0 of a turn whose context is a reference.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "json::present")]
@@ -277,7 +275,7 @@ pub struct PermissionClassified {
 
 /// What a classifier can say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(remote = "Self", rename_all = "lowercase")]
 pub enum Classification {
     /// It may run.
     Allow,
@@ -317,7 +315,7 @@ pub struct PermissionResolved {
 
 /// Yes or no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(remote = "Self", rename_all = "lowercase")]
 pub enum Decision {
     /// The call may run.
     Allow,
@@ -327,7 +325,7 @@ pub enum Decision {
 
 /// Who decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(remote = "Self", rename_all = "snake_case")]
 pub enum DecisionSource {
     /// The classifier, by the turn's configuration.
     Classifier,
@@ -381,7 +379,7 @@ pub struct ToolResult {
 
 /// Where a result comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(remote = "Self", rename_all = "lowercase")]
 pub enum ResultSource {
     /// The tool, which the loop ran.
     Sync,
@@ -393,7 +391,7 @@ pub enum ResultSource {
 
 /// A tool's result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub struct ToolResultData {
     /// For the model.
     pub output: Json,
@@ -442,7 +440,7 @@ pub struct TurnSuspended {
 
 /// A call that nobody has decided on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub struct PendingPermission {
     /// The call.
     pub tool_call_id: ToolCallId,
@@ -454,7 +452,7 @@ pub struct PendingPermission {
 
 /// A call that somebody outside will answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(remote = "Self", rename_all = "camelCase")]
 pub struct PendingAsyncTool {
     /// The call.
     pub tool_call_id: ToolCallId,
@@ -501,6 +499,9 @@ pub struct TurnCancelled {
     /// What the turn used.
     pub usage: TurnUsage,
 }
+
+strict!(object: ContextRef, TurnConfig, ModelRequest, ToolResultData, PendingPermission, PendingAsyncTool);
+strict!(word: ReasoningEffort, Classification, Decision, DecisionSource, ResultSource);
 
 fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     match u64::deserialize(deserializer)? {

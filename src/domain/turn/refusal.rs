@@ -42,6 +42,9 @@ pub enum LifeRefusal {
     /// The first event is another.
     #[error("the first event is {0}, not turn_created")]
     NotCreated(&'static str),
+    /// The turn is of a schema that no log of ours has.
+    #[error("unsupported schema version {0}")]
+    UnsupportedVersion(u64),
     /// The turn is created a second time.
     #[error("a second turn_created")]
     CreatedTwice,

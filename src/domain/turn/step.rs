@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use crate::domain::json::tagged::{Tagged, no_fields, tagged};
-use crate::domain::json::{self, Json};
+use crate::domain::json::{self, Json, Tagged, no_fields, tagged};
 use crate::domain::message::ToolCallPart;
 use crate::domain::usage::TurnUsage;
 
