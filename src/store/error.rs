@@ -1,0 +1,187 @@
+//! Why the store did not do what it was asked. Every error names the log and its file, and what to
+//! do. They are `Clone`, because reads are shared.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::base::id::MalformedId;
+use crate::domain::event::LineError;
+use crate::domain::session::apply::SessionRefusal;
+use crate::domain::turn::refusal::TurnRefusal;
+use crate::store::log::{LogId, MalformedRecord};
+
+/// A log and, where it has one, its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Which log.
+    pub log: LogId,
+    /// The file; none for logs that share one artifact or have none.
+    pub path: Option<PathBuf>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Some(path) => write!(f, "{} ({})", self.log, path.display()),
+            None => write!(f, "{}", self.log),
+        }
+    }
+}
+
+/// An operation on files that the system refused.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("cannot {action} {}: {cause}", path.display())]
+pub struct IoFailure {
+    /// What was tried, as a verb.
+    pub action: &'static str,
+    /// On which file or folder.
+    pub path: PathBuf,
+    /// What the system said.
+    pub cause: Arc<io::Error>,
+}
+
+impl IoFailure {
+    /// For `map_err`: what was tried, and where.
+    pub(super) fn of(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |cause| Self { action, path: path.to_path_buf(), cause: Arc::new(cause) }
+    }
+}
+
+/// The program is ending; the operation was not begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the program is ending; nothing was done")]
+pub struct Ending;
+
+/// Why an operation on a small file, which is no log, failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FileError {
+    /// The system refused.
+    #[error(transparent)]
+    Io(#[from] IoFailure),
+    /// The program is ending.
+    #[error(transparent)]
+    Ending(#[from] Ending),
+}
+
+/// Why a log cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Corruption {
+    /// The file is empty, or its first line has no end.
+    #[error("the first record is missing")]
+    NoFirstRecord,
+    /// A whole line is no record.
+    #[error(transparent)]
+    Record(#[from] MalformedRecord),
+    /// A record is no event.
+    #[error(transparent)]
+    Event(#[from] LineError),
+    /// An event belongs to another log.
+    #[error("the event belongs to {0}")]
+    Foreign(String),
+    /// An event cannot follow those before it in its turn.
+    #[error(transparent)]
+    Turn(#[from] TurnRefusal),
+    /// An event cannot follow those before it in its session.
+    #[error(transparent)]
+    Session(#[from] SessionRefusal),
+}
+
+/// Why an operation on a log failed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The text is no id, so there is no such log.
+    #[error(transparent)]
+    Id(#[from] MalformedId),
+    /// There is no such log.
+    #[error("there is no {0}")]
+    NotFound(Place),
+    /// The log is there already; nothing was changed.
+    #[error("{0} exists already")]
+    AlreadyExists(Place),
+    /// The log is being written in this process; whoever does must let go first.
+    #[error("{0} has a writer already; close that first")]
+    AlreadyOwned(Place),
+    /// A log begins with a record; a batch without any makes none.
+    #[error("{0} cannot be created without a first record")]
+    NoFirstRecord(Place),
+    /// A whole record is damaged. It is never skipped or repaired in place.
+    #[error("{place} is corrupt at line {line}: {why}; the session can still be deleted")]
+    Corrupt {
+        /// Which log.
+        place: Place,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        why: Arc<Corruption>,
+    },
+    /// An event was refused before it was written: a fault of this program. Nothing was written.
+    #[error("{place} would be corrupt at line {line}: {why}; nothing was written")]
+    Refused {
+        /// Which log.
+        place: Place,
+        /// The line that the event would be, from 1.
+        line: u64,
+        /// What is wrong with it.
+        why: Arc<Corruption>,
+    },
+    /// A turn is under way in this process; what needs it whole has to wait for its end.
+    #[error("{0} is under way; wait until it has ended, or stop it")]
+    LiveTurnOpen(Place),
+    /// Bytes follow the last whole record, and the strict reading is configured.
+    #[error(
+        "{place} ends in {bytes} bytes that are no whole record, after byte {offset}; \
+         storage.torn_tail = \"cut\" sets them aside"
+    )]
+    Torn {
+        /// Which log.
+        place: Place,
+        /// Where the whole records end.
+        offset: u64,
+        /// How many bytes follow.
+        bytes: u64,
+    },
+    /// Somebody else changed the log under its writer. Nothing was written; open it again.
+    #[error("{place} was changed by another program: {expected} bytes expected, {found} found")]
+    Changed {
+        /// Which log.
+        place: Place,
+        /// How many bytes this writer left.
+        expected: u64,
+        /// How many there are, 0 if the file is gone.
+        found: u64,
+    },
+    /// The device did not take what was acknowledged before, even when written again. That is kept
+    /// in memory; nothing more is written until it is safe. Every later append and flush tries.
+    #[error("{place} is not safe on the device: {cause}; free it and flush")]
+    Poisoned {
+        /// Which log.
+        place: Place,
+        /// Why the last attempt failed.
+        cause: IoFailure,
+    },
+    /// The lock on the work directory is not ours any more; nothing was written.
+    #[error("the lock {} was replaced by another program; end one of the two", .0.display())]
+    LockLost(PathBuf),
+    /// The system refused; nothing was changed.
+    #[error(transparent)]
+    Io(#[from] IoFailure),
+    /// The program is ending.
+    #[error(transparent)]
+    Ending(#[from] Ending),
+}
+
+/// What a flush could not make safe. Everything else in its scope is.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{first}{}", and_more(more))]
+pub struct FlushError {
+    /// What went wrong with one log.
+    pub first: StoreError,
+    /// What went wrong with others.
+    pub more: Vec<StoreError>,
+}
+
+fn and_more(more: &[StoreError]) -> String {
+    if more.is_empty() { String::new() } else { format!("; and {} further logs", more.len()) }
+}

@@ -1,0 +1,302 @@
+//! The backend that people can grep: one file of JSON lines for each log, in dated folders.
+//!
+//! `storage/{sessions,turns}/YYYY/MM/DD/<id>.jsonl`, folders 0700, files 0600. A line counts once its
+//! end is there. Besides logs the folders hold `<id>.live` (see [`live_text`](super::live_text)),
+//! `<id>.jsonl.torn-<hash>` (what was cut off a log) and, after a crash in creation, temporary files
+//! with a leading dot; none of these is listed.
+//!
+//! The operations are plain functions over [`Disk`] that block; [`Store`] runs them on threads that
+//! may. Who owns which log, and how an end is appended to, proven and taken back, does not look into
+//! the bytes; only reading and cutting a torn end do.
+
+mod append;
+mod create;
+mod files;
+mod list;
+mod live;
+mod logs;
+mod open;
+mod options;
+mod publish;
+mod read;
+mod remove;
+mod writer;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use async_trait::async_trait;
+
+pub use options::{Options, TornTail};
+
+use crate::base::clock::{Clock, Entropy};
+use crate::base::tasks::Tasks;
+use crate::store::blocking::blocking;
+use crate::store::disk::Disk;
+use crate::store::error::{FlushError, StoreError};
+use crate::store::jsonl::append::Lines;
+use crate::store::jsonl::files::Files;
+use crate::store::jsonl::live::{Claim, Live, Taken};
+use crate::store::jsonl::logs::{Left, Logs};
+use crate::store::jsonl::writer::{Writer, join};
+use crate::store::lock::InstanceLock;
+use crate::store::log::{
+    Inspection, Location, LogId, LogKind, Record, Removed, Revision, Snapshot,
+};
+use crate::store::seam::{LogStore, LogWriter};
+use crate::store::work_dir::WorkDir;
+
+/// What this backend works with.
+#[derive(Clone)]
+pub struct Parts {
+    /// The files.
+    pub disk: Arc<dyn Disk>,
+    /// Gives new files their time.
+    pub clock: Arc<dyn Clock>,
+    /// Gives temporary files their names.
+    pub entropy: Arc<dyn Entropy>,
+    /// Owns the file work.
+    pub tasks: Tasks,
+    /// The lock that makes all logs ours. Without it, only logs made here should be written.
+    pub lock: Option<Arc<InstanceLock>>,
+}
+
+/// The logs of a work directory. Clones share everything.
+#[derive(Clone)]
+pub struct Store(Arc<Logs>);
+
+impl Store {
+    /// The store in `work_dir`; touches nothing yet.
+    #[must_use]
+    pub fn new(work_dir: WorkDir, parts: Parts, options: Options) -> Self {
+        let Parts { disk, clock, entropy, tasks, lock } = parts;
+        let stamps = AtomicU64::new(entropy.bits());
+        let unexclusive = AtomicBool::new(false);
+        Self(Arc::new(Logs::new(Files {
+            disk,
+            work_dir,
+            options,
+            tasks,
+            lock,
+            clock,
+            entropy,
+            stamps,
+            unexclusive,
+        })))
+    }
+
+    /// Whether the file system could not promise that a new log replaces none, so that only the
+    /// instance lock did. Worth a word to the person, once.
+    #[must_use]
+    pub fn relied_on_the_lock(&self) -> bool {
+        self.0.files.unexclusive.load(Ordering::Relaxed)
+    }
+
+    /// Runs an operation on a thread that may block.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Logs) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let logs = Arc::clone(&self.0);
+        blocking(&self.0.files.tasks, move || work(&logs)).await?
+    }
+
+    /// Takes a log that must not exist.
+    fn reserve_new(&self, log: &LogId) -> Result<Claim, StoreError> {
+        let place = || self.0.files.place(log);
+        match self.0.registry.reserve(log) {
+            Ok((claim, None)) => Ok(claim),
+            Ok((_, Some(_))) | Err(Taken::Owned) => Err(StoreError::AlreadyExists(place())),
+            Err(Taken::Reserved) => Err(StoreError::AlreadyOwned(place())),
+        }
+    }
+
+    /// Takes a log that exists, with its end if an earlier writer left that unsettled.
+    async fn reserve(&self, log: &LogId) -> Result<(Claim, Option<Left>), StoreError> {
+        let (claim, left) = self
+            .0
+            .registry
+            .reserve(log)
+            .map_err(|_| StoreError::AlreadyOwned(self.0.files.place(log)))?;
+        let Some(live) = left else { return Ok((claim, None)) };
+        let tail = Arc::clone(&live.tail).lock_owned().await;
+        Ok((claim, Some(Left { live, tail })))
+    }
+}
+
+#[async_trait]
+impl LogStore for Store {
+    fn locate(&self, log: &LogId) -> Option<Location> {
+        Some(Location { kind: "jsonl", path: self.0.files.file(log) })
+    }
+
+    fn is_live(&self, log: &LogId) -> bool {
+        self.0.registry.is_owned(log)
+    }
+
+    async fn create(
+        &self,
+        log: &LogId,
+        batch: &[Record],
+    ) -> Result<Box<dyn LogWriter>, StoreError> {
+        if batch.is_empty() {
+            return Err(StoreError::NoFirstRecord(self.0.files.place(log)));
+        }
+        let claim = self.reserve_new(log)?;
+        let (bytes, records) = (join(batch), batch.len() as u64);
+        self.run(move |logs| {
+            let lines = Lines { bytes: &bytes, records };
+            let (tail, acked) = create::create(&logs.files, claim.log(), lines)?;
+            let live = Arc::new(Live::new(tail, acked));
+            Ok(Box::new(Writer::new(&logs.files, claim, live)) as Box<dyn LogWriter>)
+        })
+        .await
+    }
+
+    async fn open(&self, log: &LogId) -> Result<Box<dyn LogWriter>, StoreError> {
+        let (claim, left) = self.reserve(log).await?;
+        self.run(move |logs| {
+            let writer = match left {
+                Some(left) => logs.resume(claim, left),
+                None => logs.open(claim),
+            };
+            Ok(Box::new(writer?) as Box<dyn LogWriter>)
+        })
+        .await
+    }
+
+    async fn inspect(&self, log: &LogId) -> Result<Arc<Inspection>, StoreError> {
+        let log = log.clone();
+        self.run(move |logs| logs.inspect(&log)).await
+    }
+
+    fn scan(&self, log: &LogId) -> Result<Inspection, StoreError> {
+        self.0.read(log, self.0.extent(log))
+    }
+
+    async fn list(&self, kind: LogKind) -> Result<Vec<LogId>, StoreError> {
+        self.run(move |logs| Ok(list::list(&logs.files, kind)?)).await
+    }
+
+    async fn snapshots(
+        &self,
+        kind: LogKind,
+    ) -> Result<Vec<Result<Snapshot, StoreError>>, StoreError> {
+        self.run(move |logs| {
+            let ids = list::list(&logs.files, kind)?;
+            Ok(ids.iter().map(|log| logs.snapshot(log)).collect())
+        })
+        .await
+    }
+
+    async fn revision(&self, log: &LogId) -> Result<Revision, StoreError> {
+        let log = log.clone();
+        self.run(move |logs| logs.revision(&log, logs.extent(&log))).await
+    }
+
+    async fn remove(&self, log: &LogId) -> Result<Removed, StoreError> {
+        let (claim, left) = self.reserve(log).await?;
+        self.run(move |logs| {
+            // What cannot be made safe is no reason to keep it.
+            if let Some(Err(error)) = left.map(|mut left| left.tail.settle(&logs.files)) {
+                tracing::warn!(%error, "a log was not safe on the device when it was removed");
+            }
+            let removed = remove::remove(&logs.files, claim.log())?;
+            claim.forget();
+            Ok(removed)
+        })
+        .await
+    }
+
+    async fn removed(&self) -> Result<Vec<Removed>, StoreError> {
+        self.run(|logs| remove::removed(&logs.files)).await
+    }
+
+    async fn restore(&self, removed: &Removed) -> Result<(), StoreError> {
+        let claim = self.reserve_new(&removed.log);
+        let removed = removed.clone();
+        self.run(move |logs| {
+            remove::find(&logs.files, &removed)?;
+            let claim = claim?;
+            let restored = remove::restore(&logs.files, &removed);
+            // Held until here, so that nobody makes the log anew meanwhile.
+            drop(claim);
+            restored
+        })
+        .await
+    }
+
+    async fn destroy(&self, removed: &Removed) -> Result<(), StoreError> {
+        let removed = removed.clone();
+        self.run(move |logs| remove::destroy(&logs.files, &removed)).await
+    }
+
+    async fn flush(&self, scope: Option<&LogId>) -> Result<(), FlushError> {
+        let registry = &self.0.registry;
+        let logs = scope.map_or_else(|| registry.all(), |log| vec![log.clone()]);
+        let mut failures = Vec::new();
+        for log in logs {
+            let Some(live) = registry.live(&log) else { continue };
+            match writer::settle(&self.0.files, &live).await {
+                Ok(()) => registry.sweep(&log),
+                Err(error) => failures.push(error),
+            }
+        }
+        let mut failures = failures.into_iter();
+        match failures.next() {
+            None => Ok(()),
+            Some(first) => Err(FlushError { first, more: failures.collect() }),
+        }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("work_dir", &self.0.files.work_dir)
+            .field("options", &self.0.files.options)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::jsonl::read::Extent;
+    use crate::testing::store::{Home, StillClock, records, turn};
+    use std::collections::HashSet;
+    use std::fs;
+    use std::io::Write as _;
+    use std::time::UNIX_EPOCH;
+
+    #[tokio::test]
+    async fn a_read_that_a_writer_overtakes_sees_no_torn_end() {
+        let home = Home::new();
+        let store = home.store(Options::default());
+        let writer = store.create(&turn(0), &records(0..2)).await.expect("created");
+        let mut file =
+            fs::OpenOptions::new().append(true).open(home.file(&turn(0))).expect("there");
+        file.write_all(b"{\"an append\":").expect("under way");
+        // It began when nobody owned the log.
+        let read = store.0.read(&turn(0), Extent::Cold).expect("readable");
+        assert_eq!((read.records, read.torn), (records(0..2), None));
+        drop(writer);
+        assert!(store.0.read(&turn(0), Extent::Cold).expect("readable").torn.is_some());
+    }
+
+    #[tokio::test]
+    async fn new_logs_have_the_clock_s_time_and_no_two_the_same() {
+        let home = Home::new();
+        let store = home.store(Options::default());
+        let mut seen = HashSet::new();
+        for number in 0..20 {
+            drop(store.create(&turn(number), &records(0..1)).await.expect("created"));
+            let modified = fs::metadata(home.file(&turn(number))).and_then(|it| it.modified());
+            let since = modified.expect("there").duration_since(UNIX_EPOCH).expect("later");
+            assert_eq!(i64::try_from(since.as_millis()), Ok(StillClock.now().ms()));
+            seen.insert(since);
+        }
+        assert_eq!(seen.len(), 20);
+    }
+}

@@ -1,0 +1,49 @@
+//! Opening a log for its one writer. Bytes after the last whole line are the rest of a write that
+//! was never acknowledged: they are set aside, durably, before they are cut.
+
+use crate::store::disk::{self, DiskFile, Open};
+use crate::store::error::{IoFailure, StoreError};
+use crate::store::jsonl::append::Tail;
+use crate::store::jsonl::files::{Files, revision_of};
+use crate::store::jsonl::read::Acked;
+use crate::store::log::{Inspection, LogId, Torn};
+
+/// The end of a log that has just been read as `inspection`.
+pub(super) fn open(
+    files: &Files,
+    log: &LogId,
+    inspection: &Inspection,
+) -> Result<(Tail, Acked), StoreError> {
+    files.check_lock()?;
+    let path = files.file(log);
+    let file = files.disk.open(&path, Open::Write).map_err(files.failed(log, "open"))?;
+    let stat = file.stat().map_err(files.failed(log, "look at"))?;
+    if revision_of(&stat) != inspection.revision {
+        let [_, _, expected, ..] = inspection.revision.0;
+        return Err(StoreError::Changed { place: files.place(log), expected, found: stat.size });
+    }
+    let size = match inspection.torn {
+        None => stat.size,
+        Some(torn) => {
+            cut(files, log, &*file, torn).map_err(files.refused(log))?;
+            torn.offset
+        }
+    };
+    let mut tail = Tail::new(log, path, file, size, inspection.records.len() as u64);
+    let acked = tail.acked(files)?;
+    Ok((tail, acked))
+}
+
+fn cut(files: &Files, log: &LogId, file: &dyn DiskFile, torn: Torn) -> Result<(), IoFailure> {
+    let path = files.file(log);
+    let bytes = disk::read(file, torn.offset, torn.bytes).map_err(IoFailure::of("read", &path))?;
+    let aside = Files::torn(&path, &bytes);
+    tracing::warn!(%log, bytes = torn.bytes, aside = %aside.display(), "a torn end is set aside");
+    let kept = files.disk.open(&aside, Open::Emptied).map_err(IoFailure::of("create", &aside))?;
+    disk::write(&*kept, 0, &bytes).map_err(IoFailure::of("write", &aside))?;
+    kept.sync().map_err(IoFailure::of("sync", &aside))?;
+    files.sync_folder_of(&aside)?;
+    file.truncate(torn.offset).map_err(IoFailure::of("cut", &path))?;
+    files.stamp(file, &path)?;
+    file.sync().map_err(IoFailure::of("sync", &path))
+}

@@ -1,0 +1,97 @@
+//! Reading a log: one open, one look at its size, one read, then a walk over the line ends.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::store::disk::{self, Open};
+use crate::store::error::{Corruption, StoreError};
+use crate::store::jsonl::files::{Files, revision_of};
+use crate::store::jsonl::options::TornTail;
+use crate::store::log::{Inspection, LogId, Record, Revision, Snapshot, Torn};
+
+/// What a snapshot reads at first. Headers of sessions are far smaller; the first record of a turn
+/// holds a system prompt and the descriptions of tools, and may need a second look.
+const FIRST_READ_BYTES: u64 = 16 * 1024;
+
+/// What a writer of this process has acknowledged of its log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Acked {
+    pub(super) size: u64,
+    pub(super) records: u64,
+    pub(super) revision: Revision,
+}
+
+/// How far a log is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Extent {
+    /// To its end; nobody writes it.
+    Cold,
+    /// As far as its writer has acknowledged.
+    Live(Acked),
+}
+
+pub(super) fn revision(files: &Files, log: &LogId) -> Result<Revision, StoreError> {
+    let stat = files.disk.stat(&files.file(log)).map_err(files.failed(log, "look at"))?;
+    Ok(revision_of(&stat))
+}
+
+pub(super) fn read(files: &Files, log: &LogId, extent: Extent) -> Result<Inspection, StoreError> {
+    let file = files.disk.open(&files.file(log), Open::Read).map_err(files.failed(log, "open"))?;
+    let stat = file.stat().map_err(files.failed(log, "look at"))?;
+    let (size, revision) = match extent {
+        Extent::Cold => (stat.size, revision_of(&stat)),
+        Extent::Live(acked) => (acked.size, acked.revision),
+    };
+    let bytes = disk::read(&*file, 0, size).map_err(files.failed(log, "read"))?;
+    let found = bytes.len() as u64;
+    if found < size {
+        return Err(StoreError::Changed { place: files.place(log), expected: size, found });
+    }
+    let (records, whole) = split(files, log, &Bytes::from(bytes))?;
+    let torn = (whole < size).then(|| Torn { offset: whole, bytes: size - whole });
+    let Some(first) = records.first().cloned() else {
+        return Err(corrupt(files, log, 1, Corruption::NoFirstRecord));
+    };
+    match torn {
+        Some(Torn { offset, bytes }) if files.options.torn_tail == TornTail::Reject => {
+            Err(StoreError::Torn { place: files.place(log), offset, bytes })
+        }
+        _ => Ok(Inspection { first, records, revision, torn }),
+    }
+}
+
+/// The first record alone, without a look at what follows.
+pub(super) fn snapshot(files: &Files, log: &LogId) -> Result<Snapshot, StoreError> {
+    let file = files.disk.open(&files.file(log), Open::Read).map_err(files.failed(log, "open"))?;
+    let stat = file.stat().map_err(files.failed(log, "look at"))?;
+    let mut wanted = FIRST_READ_BYTES.min(stat.size);
+    loop {
+        let bytes = disk::read(&*file, 0, wanted).map_err(files.failed(log, "read"))?;
+        if let Some(end) = memchr::memchr(b'\n', &bytes) {
+            let first = Record::of_line(Bytes::from(bytes).slice(..end))
+                .map_err(|why| corrupt(files, log, 1, why.into()))?;
+            return Ok(Snapshot { log: log.clone(), first, revision: revision_of(&stat) });
+        }
+        if wanted >= stat.size {
+            return Err(corrupt(files, log, 1, Corruption::NoFirstRecord));
+        }
+        wanted = wanted.saturating_mul(4).min(stat.size);
+    }
+}
+
+/// All whole lines as records, and how many bytes they take.
+fn split(files: &Files, log: &LogId, bytes: &Bytes) -> Result<(Vec<Record>, u64), StoreError> {
+    let (mut records, mut start) = (Vec::new(), 0);
+    for end in memchr::memchr_iter(b'\n', bytes) {
+        let record = Record::of_line(bytes.slice(start..end))
+            .map_err(|why| corrupt(files, log, records.len() as u64 + 1, why.into()))?;
+        records.push(record);
+        start = end + 1;
+    }
+    Ok((records, start as u64))
+}
+
+fn corrupt(files: &Files, log: &LogId, line: u64, why: Corruption) -> StoreError {
+    StoreError::Corrupt { place: files.place(log), line, why: Arc::new(why) }
+}

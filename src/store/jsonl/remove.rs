@@ -1,0 +1,187 @@
+//! Taking logs out and putting them back. Each removal is a folder of its own in `var/deleted`: the
+//! log, what stood beside it, and a note that says whose they are.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::clock::Timestamp;
+use crate::store::atomic;
+use crate::store::disk::{self, EntryKind};
+use crate::store::error::{IoFailure, StoreError};
+use crate::store::jsonl::files::{Files, is_companion};
+use crate::store::jsonl::list::names;
+use crate::store::jsonl::publish::publish;
+use crate::store::log::{LogId, LogKind, Removed};
+
+const NOTE: &str = "removed.json";
+/// More than any note.
+const NOTE_BYTES_MAX: u64 = 4 * 1024;
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Note {
+    kind: LogKind,
+    id: String,
+    removed_at: Timestamp,
+}
+
+/// Takes a log out, with its companions, or changes nothing.
+pub(super) fn remove(files: &Files, log: &LogId) -> Result<Removed, StoreError> {
+    files.check_lock()?;
+    let path = files.file(log);
+    files.disk.stat(&path).map_err(files.failed(log, "look at"))?;
+    let kind = log.kind().as_str();
+    let key = format!("{kind}-{}-{:016x}", log.id(), files.entropy.bits());
+    let removed = Removed { log: log.clone(), at: files.clock.now(), key };
+    let folder = folder_of(files, &removed);
+    let moved = write_note(files, &removed).and_then(|()| {
+        let mut moves = vec![(path.clone(), folder.join(path.file_name().unwrap_or_default()))];
+        moves.extend(companions(files, log, &files.work_dir.dated(log), &folder)?);
+        move_all(files, &moves)
+    });
+    if let Err(error) = moved {
+        clean_up(files, &folder);
+        return Err(error.into());
+    }
+    Ok(removed)
+}
+
+/// What can be restored, oldest removal first. A folder without a note or without its log is what a
+/// crash left, or somebody else's.
+pub(super) fn removed(files: &Files) -> Result<Vec<Removed>, StoreError> {
+    let deleted = files.work_dir.deleted();
+    let mut all = Vec::new();
+    for name in names(files, &deleted, EntryKind::Folder)? {
+        let folder = deleted.join(&name);
+        let Some(note) = read_note(files, &folder)? else { continue };
+        let Ok(log) = LogId::new(note.kind, &note.id) else { continue };
+        let removed =
+            Removed { log, at: note.removed_at, key: name.to_string_lossy().into_owned() };
+        if files.disk.stat(&log_in(files, &removed)).is_ok() {
+            all.push(removed);
+        }
+    }
+    all.sort_unstable_by(|a, b| (a.at, &a.key).cmp(&(b.at, &b.key)));
+    Ok(all)
+}
+
+/// Whether a removal is still there.
+pub(super) fn find(files: &Files, removed: &Removed) -> Result<(), StoreError> {
+    let found = files.disk.stat(&log_in(files, removed));
+    found.map(drop).map_err(files.failed(&removed.log, "look at"))
+}
+
+/// Puts everything back under its old name; the log last, because it is what counts.
+pub(super) fn restore(files: &Files, removed: &Removed) -> Result<(), StoreError> {
+    files.check_lock()?;
+    let (log, folder, from) = (&removed.log, folder_of(files, removed), log_in(files, removed));
+    match files.disk.stat(&files.file(log)) {
+        Ok(_) => return Err(StoreError::AlreadyExists(files.place(log))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(files.failed(log, "look at")(error)),
+    }
+    let dated = files.work_dir.dated(log);
+    disk::make_folders(&*files.disk, &dated).map_err(IoFailure::of("make the folder", &dated))?;
+    let moves = companions(files, log, &folder, &dated)?;
+    move_all(files, &moves)?;
+    if let Err(error) = publish(files, &from, log) {
+        undo(files, &moves);
+        return Err(error);
+    }
+    clean_up(files, &folder);
+    Ok(())
+}
+
+/// Destroys what was removed; the log first, because without it nothing can be restored.
+pub(super) fn destroy(files: &Files, removed: &Removed) -> Result<(), StoreError> {
+    files.check_lock()?;
+    let (folder, path) = (folder_of(files, removed), log_in(files, removed));
+    files.disk.unlink(&path).map_err(files.failed(&removed.log, "delete"))?;
+    for name in names(files, &folder, EntryKind::File)? {
+        let path = folder.join(name);
+        files.disk.unlink(&path).map_err(IoFailure::of("delete", &path))?;
+    }
+    files.disk.remove_folder(&folder).map_err(IoFailure::of("delete the folder", &folder))?;
+    Ok(())
+}
+
+fn folder_of(files: &Files, removed: &Removed) -> PathBuf {
+    files.work_dir.deleted().join(&removed.key)
+}
+
+fn log_in(files: &Files, removed: &Removed) -> PathBuf {
+    let path = files.file(&removed.log);
+    folder_of(files, removed).join(path.file_name().unwrap_or_default())
+}
+
+fn write_note(files: &Files, removed: &Removed) -> Result<(), IoFailure> {
+    let folder = folder_of(files, removed);
+    disk::make_folders(&*files.disk, &folder).map_err(IoFailure::of("make the folder", &folder))?;
+    let Removed { log, at, .. } = removed;
+    let note = Note { kind: log.kind(), id: log.id().to_owned(), removed_at: *at };
+    let path = folder.join(NOTE);
+    let text =
+        serde_json::to_vec(&note).map_err(|error| IoFailure::of("write", &path)(error.into()))?;
+    atomic::replace(&*files.disk, &path, &text, files.sync_mode())?;
+    files.sync_folder_of(&path)
+}
+
+fn read_note(files: &Files, folder: &Path) -> Result<Option<Note>, IoFailure> {
+    let path = folder.join(NOTE);
+    let text = disk::read_small(&*files.disk, &path, NOTE_BYTES_MAX)
+        .map_err(IoFailure::of("read", &path))?;
+    let Some(text) = text else { return Ok(None) };
+    let note = serde_json::from_slice(&text)
+        .inspect_err(|error| tracing::warn!(%error, path = %path.display(), "an unreadable note"));
+    Ok(note.ok())
+}
+
+type Moves = Vec<(PathBuf, PathBuf)>;
+
+fn companions(files: &Files, log: &LogId, from: &Path, to: &Path) -> Result<Moves, IoFailure> {
+    let mut names = names(files, from, EntryKind::File)?;
+    names.retain(|name| is_companion(log, name));
+    Ok(names.iter().map(|name| (from.join(name), to.join(name))).collect())
+}
+
+/// Renames all or none.
+fn move_all(files: &Files, moves: &[(PathBuf, PathBuf)]) -> Result<(), IoFailure> {
+    let mut result = Ok(());
+    let mut done = 0;
+    for (from, to) in moves {
+        result = files.disk.rename(from, to).map_err(IoFailure::of("move", from));
+        if result.is_err() {
+            break;
+        }
+        done += 1;
+    }
+    let result = result.and_then(|()| {
+        moves.first().map_or(Ok(()), |(from, to)| {
+            files.sync_folder_of(to)?;
+            files.sync_folder_of(from)
+        })
+    });
+    if result.is_err() {
+        undo(files, moves.get(..done).unwrap_or_default());
+    }
+    result
+}
+
+fn undo(files: &Files, moves: &[(PathBuf, PathBuf)]) {
+    for (from, to) in moves.iter().rev() {
+        if let Err(error) = files.disk.rename(to, from) {
+            tracing::error!(%error, path = %to.display(), "a file could not be moved back");
+        }
+    }
+}
+
+/// Takes the note and the folder of a removal away, if nothing else is in it.
+fn clean_up(files: &Files, folder: &Path) {
+    let note = files.disk.unlink(&folder.join(NOTE));
+    let gone = files.disk.remove_folder(folder);
+    if note.is_err() || gone.is_err() {
+        tracing::debug!(?note, ?gone, folder = %folder.display(), "a removal left something");
+    }
+}

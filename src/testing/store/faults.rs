@@ -1,0 +1,211 @@
+//! Logs in files on a disk that fails: once or for good, at every call of a workload.
+
+use std::fs;
+
+use crate::store::error::StoreError;
+use crate::store::jsonl::{Options, Store};
+use crate::store::log::Record;
+use crate::store::seam::{Durability, LogStore as _, LogWriter};
+use crate::testing::disk::{EINTR, EIO, ENOSPC, Fault, Plan};
+use crate::testing::store::{Home, records, turn};
+
+const FAULTS: [Fault; 5] = [
+    Fault::Error(ENOSPC),
+    Fault::Error(EIO),
+    Fault::HalfThenError(ENOSPC),
+    Fault::Half,
+    Fault::Error(EINTR),
+];
+
+/// What is done to a log: batches of so many records, and barriers.
+const WORKLOAD: [(usize, Durability); 5] = [
+    (1, Durability::Written),
+    (2, Durability::Barrier),
+    (1, Durability::Written),
+    (2, Durability::Written),
+    (1, Durability::Barrier),
+];
+
+/// A log being written, and what was acknowledged of it.
+pub(super) struct Run {
+    pub(super) home: Home,
+    pub(super) store: Store,
+    pub(super) writer: Option<Box<dyn LogWriter>>,
+    pub(super) acked: Vec<Record>,
+}
+
+impl Run {
+    pub(super) fn new() -> Self {
+        let home = Home::new();
+        let store = home.store(Options::default());
+        Self { home, store, writer: None, acked: Vec::new() }
+    }
+
+    fn batch(&self, size: usize) -> Vec<Record> {
+        records(self.acked.len()..self.acked.len() + size)
+    }
+
+    pub(super) async fn create(&mut self) -> Result<(), StoreError> {
+        let batch = self.batch(2);
+        self.writer = Some(self.store.create(&turn(0), &batch).await?);
+        self.acked = batch;
+        Ok(())
+    }
+
+    pub(super) async fn append(
+        &mut self,
+        size: usize,
+        durability: Durability,
+    ) -> Result<(), StoreError> {
+        let batch = self.batch(size);
+        self.writer.as_mut().expect("created").append(&batch, durability).await?;
+        self.acked.extend(batch);
+        Ok(())
+    }
+
+    /// Nothing but what was acknowledged is seen in this process.
+    pub(super) async fn check_acked(&self) {
+        match self.store.inspect(&turn(0)).await {
+            Ok(read) => assert_eq!((&read.records, read.torn), (&self.acked, None)),
+            Err(StoreError::NotFound(_)) => assert_eq!(self.acked, []),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// What a process that starts now can make of it: what was acknowledged and perhaps whole
+    /// records of the batch of `attempted` that was not.
+    pub(super) async fn check_restart(&self, attempted: usize) {
+        let store = self.home.store(Options::default());
+        let whole = records(0..self.acked.len() + attempted);
+        let found = match store.open(&turn(0)).await {
+            Ok(_writer) => store.inspect(&turn(0)).await.expect("readable").records.clone(),
+            Err(StoreError::NotFound(_)) => Vec::new(),
+            Err(error) => panic!("{error}"),
+        };
+        let (least, most) = (self.acked.len(), whole.len());
+        assert!((least..=most).contains(&found.len()) && whole.starts_with(&found), "{found:?}");
+    }
+}
+
+pub(super) fn once(from: u64, fault: Fault) -> Plan {
+    Plan { only: None, from, times: 1, fault }
+}
+
+#[tokio::test]
+async fn after_one_fault_anywhere_nothing_is_left_and_the_same_batch_can_be_given_again() {
+    for fault in FAULTS {
+        let mut failures = 0;
+        for from in 0.. {
+            let mut run = Run::new();
+            let before = run.home.disk.calls().len() as u64;
+            run.home.disk.fail(once(from, fault));
+            if run.create().await.is_err() {
+                failures += 1;
+                run.check_acked().await;
+                run.create().await.expect("the fault is over");
+            }
+            for (size, durability) in WORKLOAD {
+                if run.append(size, durability).await.is_err() {
+                    failures += 1;
+                    run.check_acked().await;
+                    run.append(size, durability).await.expect("the fault is over");
+                }
+            }
+            let closed = run.writer.take().expect("created").close().await;
+            if closed.is_err() {
+                run.store.flush(None).await.expect("the fault is over");
+            }
+            let made = run.home.disk.calls().len() as u64 - before;
+            run.home.disk.heal();
+            run.check_acked().await;
+            run.check_restart(0).await;
+            if from > made {
+                break;
+            }
+        }
+        assert!(failures > 0 || matches!(fault, Fault::Half), "{fault:?} was never seen");
+    }
+}
+
+/// The workload on a disk whose calls all fail from number `from` on, up to the first error; how
+/// many records were attempted then, and whether all went well. Then the disk works again.
+async fn run_into(fault: Fault, from: u64) -> (Run, usize, bool) {
+    let mut run = Run::new();
+    run.home.disk.fail(Plan { times: u64::MAX, ..once(from, fault) });
+    let mut attempted = 2;
+    let mut outcome = run.create().await;
+    for (size, durability) in WORKLOAD {
+        if outcome.is_ok() {
+            attempted = size;
+            outcome = run.append(size, durability).await;
+        }
+    }
+    drop(run.writer.take());
+    run.home.disk.heal();
+    (run, attempted, outcome.is_ok())
+}
+
+/// A signal is a moment's matter; no fault of a device.
+fn lasting_faults() -> impl Iterator<Item = Fault> {
+    FAULTS.into_iter().filter(|fault| *fault != Fault::Error(EINTR))
+}
+
+#[tokio::test]
+async fn after_a_fault_that_stays_a_restart_finds_what_was_acknowledged() {
+    for fault in lasting_faults() {
+        for from in 0.. {
+            let (run, attempted, went_well) = run_into(fault, from).await;
+            run.check_restart(attempted).await;
+            if went_well {
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn after_a_fault_that_stays_the_next_writer_goes_on_where_the_last_one_was() {
+    for fault in lasting_faults() {
+        for from in 0.. {
+            let (mut run, _, went_well) = run_into(fault, from).await;
+            if run.acked.is_empty() {
+                // Whether a creation that could not be undone happened is for the disk to say.
+                run.acked = match run.store.inspect(&turn(0)).await {
+                    Ok(read) => read.records.clone(),
+                    Err(_) => continue,
+                };
+                assert_eq!(run.acked, records(0..2));
+            }
+            run.check_acked().await;
+            run.writer = Some(run.store.open(&turn(0)).await.expect("free"));
+            run.check_acked().await;
+            run.append(3, Durability::Barrier).await.expect("the disk works");
+            run.check_acked().await;
+            run.check_restart(0).await;
+            if went_well {
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_creation_that_failed_leaves_no_file() {
+    for from in 0.. {
+        let mut run = Run::new();
+        run.home.disk.fail(once(from, Fault::Error(ENOSPC)));
+        let created = run.create().await;
+        run.home.disk.heal();
+        let folder = run.home.file(&turn(0)).parent().expect("a folder").to_path_buf();
+        let files = fs::read_dir(folder).map_or(0, Iterator::count);
+        match created {
+            // A temporary file may stay if its removal is what failed.
+            Ok(()) if files == 1 || files == 2 => {}
+            Err(_) if files == 0 => {}
+            _ => panic!("call {from}: {created:?}, {files} files"),
+        }
+        if created.is_ok() && from > 20 {
+            break;
+        }
+    }
+}

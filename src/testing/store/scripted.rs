@@ -1,0 +1,179 @@
+//! A store that stops where a test says, fails where it says, and counts what is read.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use crate::store::error::{FlushError, IoFailure, StoreError};
+use crate::store::log::{
+    Inspection, Location, LogId, LogKind, Record, Removed, Revision, Snapshot,
+};
+use crate::store::seam::{Durability, LogStore, LogWriter};
+use crate::testing::disk::ENOSPC;
+use crate::testing::gate::Gate;
+
+/// Another store behind a script. Clones share the script.
+#[derive(Clone, Debug)]
+pub struct ScriptedStore {
+    inner: Arc<dyn LogStore>,
+    script: Arc<Mutex<Script>>,
+}
+
+#[derive(Debug, Default)]
+struct Script {
+    stops: Vec<(String, Gate)>,
+    failures: Vec<String>,
+    reads: Vec<LogId>,
+}
+
+impl ScriptedStore {
+    /// `inner`, which goes its way until the script says otherwise.
+    #[must_use]
+    pub fn new(inner: Arc<dyn LogStore>) -> Self {
+        Self { inner, script: Arc::default() }
+    }
+
+    /// The next batch with a record that holds `text` is appended once this gate is open.
+    #[must_use]
+    pub fn stop_before(&self, text: &str) -> Gate {
+        let gate = Gate::new();
+        self.script().stops.push((text.to_owned(), gate.clone()));
+        gate
+    }
+
+    /// The next batch with a record that holds `text` is not appended: the device is full.
+    pub fn fail_at(&self, text: &str) {
+        self.script().failures.push(text.to_owned());
+    }
+
+    /// The logs that were read so far, each as often as it was read.
+    #[must_use]
+    pub fn reads(&self) -> Vec<LogId> {
+        self.script().reads.clone()
+    }
+
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wrap(&self, writer: Box<dyn LogWriter>) -> Box<dyn LogWriter> {
+        Box::new(ScriptedWriter { store: self.clone(), writer })
+    }
+
+    /// Takes the first entry out that a record of the batch holds.
+    fn take<T>(entries: &mut Vec<T>, batch: &[Record], text: impl Fn(&T) -> &str) -> Option<T> {
+        let holds = |entry: &T| {
+            let mut records = batch.iter().map(|it| String::from_utf8_lossy(it.as_bytes()));
+            records.any(|record| record.contains(text(entry)))
+        };
+        let at = entries.iter().position(holds)?;
+        Some(entries.remove(at))
+    }
+}
+
+#[async_trait]
+impl LogStore for ScriptedStore {
+    fn locate(&self, log: &LogId) -> Option<Location> {
+        self.inner.locate(log)
+    }
+
+    fn is_live(&self, log: &LogId) -> bool {
+        self.inner.is_live(log)
+    }
+
+    async fn create(
+        &self,
+        log: &LogId,
+        batch: &[Record],
+    ) -> Result<Box<dyn LogWriter>, StoreError> {
+        Ok(self.wrap(self.inner.create(log, batch).await?))
+    }
+
+    async fn open(&self, log: &LogId) -> Result<Box<dyn LogWriter>, StoreError> {
+        Ok(self.wrap(self.inner.open(log).await?))
+    }
+
+    async fn inspect(&self, log: &LogId) -> Result<Arc<Inspection>, StoreError> {
+        self.script().reads.push(log.clone());
+        self.inner.inspect(log).await
+    }
+
+    fn scan(&self, log: &LogId) -> Result<Inspection, StoreError> {
+        self.inner.scan(log)
+    }
+
+    async fn list(&self, kind: LogKind) -> Result<Vec<LogId>, StoreError> {
+        self.inner.list(kind).await
+    }
+
+    async fn snapshots(
+        &self,
+        kind: LogKind,
+    ) -> Result<Vec<Result<Snapshot, StoreError>>, StoreError> {
+        self.inner.snapshots(kind).await
+    }
+
+    async fn revision(&self, log: &LogId) -> Result<Revision, StoreError> {
+        self.inner.revision(log).await
+    }
+
+    async fn remove(&self, log: &LogId) -> Result<Removed, StoreError> {
+        self.inner.remove(log).await
+    }
+
+    async fn removed(&self) -> Result<Vec<Removed>, StoreError> {
+        self.inner.removed().await
+    }
+
+    async fn restore(&self, removed: &Removed) -> Result<(), StoreError> {
+        self.inner.restore(removed).await
+    }
+
+    async fn destroy(&self, removed: &Removed) -> Result<(), StoreError> {
+        self.inner.destroy(removed).await
+    }
+
+    async fn flush(&self, scope: Option<&LogId>) -> Result<(), FlushError> {
+        self.inner.flush(scope).await
+    }
+}
+
+#[derive(Debug)]
+struct ScriptedWriter {
+    store: ScriptedStore,
+    writer: Box<dyn LogWriter>,
+}
+
+#[async_trait]
+impl LogWriter for ScriptedWriter {
+    fn log(&self) -> &LogId {
+        self.writer.log()
+    }
+
+    fn records(&self) -> u64 {
+        self.writer.records()
+    }
+
+    async fn append(
+        &mut self,
+        batch: &[Record],
+        durability: Durability,
+    ) -> Result<Revision, StoreError> {
+        let stop = ScriptedStore::take(&mut self.store.script().stops, batch, |(text, _)| text);
+        if let Some((_, gate)) = stop {
+            gate.pass().await;
+        }
+        let failure = ScriptedStore::take(&mut self.store.script().failures, batch, |text| text);
+        if failure.is_some() {
+            let (action, path) = ("append to", self.log().to_string().into());
+            let cause = Arc::new(io::Error::from_raw_os_error(ENOSPC));
+            return Err(IoFailure { action, path, cause }.into());
+        }
+        self.writer.append(batch, durability).await
+    }
+
+    async fn close(self: Box<Self>) -> Result<(), StoreError> {
+        self.writer.close().await
+    }
+}
