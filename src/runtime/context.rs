@@ -12,7 +12,7 @@ use lru::LruCache;
 use crate::base::id::TurnId;
 use crate::domain::agent::{AgentSnapshot, ModelDescriptor, ToolDescriptor};
 use crate::domain::message::Message;
-use crate::domain::turn::event::TurnContext;
+use crate::domain::turn::event::{TurnContext, TurnCreated};
 use crate::domain::turn::state::TurnState;
 use crate::domain::turn::status::TurnStatus;
 
@@ -23,6 +23,8 @@ const KEPT_TURNS_MAX: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not zer
 /// What a turn added to the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
+    /// The turn.
+    pub turn: TurnId,
     /// Its inline context, if it had one, and its transcript.
     pub messages: Vec<Message>,
     /// The model that it ran on.
@@ -100,7 +102,6 @@ struct Closed {
 
 /// A turn that the walk has passed, on its way back.
 struct Passed {
-    id: TurnId,
     segment: Segment,
     own_agent: Option<AgentBase>,
 }
@@ -112,21 +113,22 @@ impl Default for ContextResolver {
 }
 
 impl ContextResolver {
-    /// What `turn` runs in.
+    /// What the turn that began with `created` runs in.
     ///
     /// # Errors
     /// [`ContextError`] names the turn that cannot be read, has not ended, or leads in a circle.
     pub async fn resolve<R: ReadTurn>(
         &self,
-        turn: &TurnState,
+        turn: &TurnId,
+        created: &TurnCreated,
         turns: &R,
     ) -> Result<Surroundings, ContextError<R::Error>> {
-        let before = match &turn.definition.context {
+        let before = match &created.context {
             TurnContext::Inline(_) => Closed { segments: Arc::from([]), agent: None },
             TurnContext::Previous(context) => self.closed(&context.previous_turn_id, turns).await?,
         };
-        let agent = own_agent(turn).or(before.agent);
-        let agent = agent.ok_or_else(|| ContextError::NoAgent(turn.id.clone()))?;
+        let agent = own_agent(created).or(before.agent);
+        let agent = agent.ok_or_else(|| ContextError::NoAgent(turn.clone()))?;
         Ok(Surroundings { prefix: before.segments, agent })
     }
 
@@ -167,18 +169,18 @@ impl ContextResolver {
                 TurnContext::Inline(_) => None,
             };
             let segment = segment_of(&state).ok_or_else(|| ContextError::NotEnded(id.clone()))?;
-            passed.push(Passed { id, segment, own_agent: own_agent(&state) });
+            passed.push(Passed { segment, own_agent: own_agent(&state.definition) });
+        }
+        if passed.is_empty() {
+            return Ok(closed);
         }
         let mut segments = closed.segments.to_vec();
         for turn in passed.into_iter().rev() {
             segments.push(Arc::new(turn.segment));
             closed.agent = turn.own_agent.or(closed.agent);
-            if turn.id == *last {
-                closed.segments = segments.into();
-                self.keep(last, &closed);
-                break;
-            }
         }
+        closed.segments = segments.into();
+        self.keep(last, &closed);
         Ok(closed)
     }
 
@@ -192,8 +194,8 @@ impl ContextResolver {
     }
 }
 
-fn own_agent(turn: &TurnState) -> Option<AgentBase> {
-    match &turn.definition.agent.resolved {
+fn own_agent(created: &TurnCreated) -> Option<AgentBase> {
+    match &created.agent.resolved {
         AgentSnapshot::Full(agent) => Some(AgentBase {
             system_prompt: Arc::clone(&agent.system_prompt),
             tools: Arc::clone(&agent.tools),
@@ -213,8 +215,145 @@ fn segment_of(turn: &TurnState) -> Option<Segment> {
     };
     messages.extend(turn.transcript()?);
     Some(Segment {
+        turn: turn.id.clone(),
         messages,
         model: turn.definition.agent.resolved.model().clone(),
         completed: status == TurnStatus::Completed,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::domain::agent::{InheritedAgent, TurnAgent};
+    use crate::domain::event::Event;
+    use crate::domain::turn::apply::reduce_turn;
+    use crate::domain::turn::event::{ContextRef, TurnFact};
+    use crate::testing::fact::{answer, complete, created_after, request_in, turn};
+    use crate::testing::log::Log;
+
+    /// Turns by their ids, and how often one was read.
+    #[derive(Default)]
+    struct Turns {
+        states: HashMap<TurnId, TurnState>,
+        reads: AtomicUsize,
+    }
+
+    #[async_trait]
+    impl ReadTurn for Turns {
+        type Error = ();
+
+        async fn read_turn(&self, turn: &TurnId) -> Result<TurnState, ()> {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            self.states.get(turn).cloned().ok_or(())
+        }
+    }
+
+    fn id(number: usize) -> TurnId {
+        TurnId::from(format!("turn-{number}"))
+    }
+
+    fn follows(number: usize) -> TurnContext {
+        TurnContext::Previous(ContextRef { previous_turn_id: id(number) })
+    }
+
+    impl Turns {
+        /// Adds a turn that has ended.
+        fn add(&mut self, number: usize, context: &TurnContext) {
+            self.add_created(number, context, created_after(context.clone()));
+        }
+
+        fn add_created(&mut self, number: usize, context: &TurnContext, created: TurnFact) {
+            let log = Log::turn(created)
+                .then(request_in(context, 0, "input"))
+                .then(answer(0, &number.to_string()))
+                .then(complete());
+            let events = log.into_events().into_iter().map(|it| Event { id: id(number), ..it });
+            let state = reduce_turn(&events.collect::<Vec<_>>()).expect("legal");
+            self.states.insert(id(number), state);
+        }
+
+        fn resolve(
+            &self,
+            resolver: &ContextResolver,
+            context: &TurnContext,
+        ) -> Result<Surroundings, String> {
+            let created = TurnCreated { context: context.clone(), ..turn() };
+            let next = TurnId::from("next");
+            let found = resolver.resolve(&next, &created, self).now_or_never();
+            found.expect("nothing waits").map_err(|error| error.to_string())
+        }
+
+        fn reads(&self) -> usize {
+            self.reads.swap(0, Ordering::Relaxed)
+        }
+    }
+
+    fn first() -> TurnContext {
+        TurnContext::Inline(Vec::new())
+    }
+
+    #[test]
+    fn a_chain_of_ten_thousand_turns_is_walked_once_and_then_one_turn_at_a_time() {
+        const COUNT: usize = 10_000;
+        let (mut turns, resolver) = (Turns::default(), ContextResolver::default());
+        turns.add(0, &first());
+        for number in 1..COUNT {
+            turns.add(number, &follows(number - 1));
+        }
+        let last = turns.resolve(&resolver, &follows(COUNT - 1)).expect("it is whole");
+        assert_eq!((turns.reads(), last.prefix.len()), (COUNT, COUNT));
+        let order = last.prefix.iter().map(|segment| segment.turn.clone());
+        assert!(order.eq((0..COUNT).map(id)), "oldest first");
+
+        turns.add(COUNT, &follows(COUNT - 1));
+        let next = turns.resolve(&resolver, &follows(COUNT)).expect("it is whole");
+        assert_eq!((turns.reads(), next.prefix.len()), (1, COUNT + 1));
+        let shared = last.prefix.iter().zip(next.prefix.iter()).all(|(a, b)| Arc::ptr_eq(a, b));
+        assert!(shared, "what is kept is shared");
+        turns.resolve(&resolver, &follows(COUNT)).expect("it is whole");
+        assert_eq!(turns.reads(), 0);
+    }
+
+    #[test]
+    fn a_chain_that_leads_nowhere_is_an_error_that_names_the_turn() {
+        let check = |turns: &Turns, why: &str| {
+            let found = turns.resolve(&ContextResolver::default(), &follows(1));
+            assert_eq!(found, Err(why.to_owned()));
+        };
+        let mut turns = Turns::default();
+        turns.add(1, &follows(0));
+        check(&turns, "turn turn-0, which the conversation goes back to, cannot be read");
+        turns.add(0, &follows(1));
+        check(&turns, "turn turn-1 is before itself");
+        turns.add(0, &first());
+        turns.states.get_mut(&id(0)).expect("there").terminal = None;
+        check(&turns, "turn turn-0, which the conversation goes back to, has not ended");
+    }
+
+    #[test]
+    fn an_agent_is_found_over_all_turns_that_inherit_it() {
+        let mut turns = Turns::default();
+        turns.add(0, &first());
+        for number in 1..4 {
+            let inherited = AgentSnapshot::Inherited(InheritedAgent {
+                agent_id: "assistant".to_owned(),
+                model: turn().agent.resolved.model().clone(),
+                inherited_from: id(number - 1),
+            });
+            let agent = TurnAgent { resolved: inherited, ..turn().agent };
+            let context = follows(number - 1);
+            let created = TurnCreated { agent, context: context.clone(), ..turn() };
+            turns.add_created(number, &context, TurnFact::Created(Arc::new(created)));
+        }
+        let resolver = ContextResolver::default();
+        let inheritable = resolver.inheritable(&id(3), &turns).now_or_never();
+        let inheritable = inheritable.expect("nothing waits").expect("there is one");
+        assert_eq!(Some(inheritable), own_agent(&turn()));
+    }
 }

@@ -13,7 +13,7 @@ use crate::domain::turn::live::{Delta, LiveEvent, News, OpenCall};
 /// How many events wait for one subscriber before it is told to fetch again. Deltas are joined
 /// while they wait, so this is some thousand durable events.
 const QUEUE_EVENTS_MAX: usize = 4_096;
-/// How much streamed text waits for one subscriber before deltas are dropped.
+/// How much streamed text waits for one subscriber before deltas and tails are dropped.
 const QUEUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The hub. Cheap to clone; all clones are one.
@@ -168,7 +168,9 @@ impl Subscriber {
             News::Delta(delta) => self.offer_delta(event, delta),
             News::ToolTail { tail, .. } => {
                 self.supersede_tail(event);
-                self.push(event, tail.len());
+                if self.has_room_for(tail) {
+                    self.push(event, tail.len());
+                }
             }
             _ => self.push(event, 0),
         }
@@ -178,7 +180,7 @@ impl Subscriber {
     /// Joins the delta to the last one that waits; drops it if too much text waits already, which
     /// the receiver sees by the gap.
     fn offer_delta(&mut self, event: &LiveEvent, delta: &Delta) {
-        if self.queued_bytes + delta.text.len() > QUEUE_BYTES_MAX {
+        if !self.has_room_for(&delta.text) {
             return;
         }
         if let Some(LiveEvent { turn, news: News::Delta(last), .. }) = self.queue.back_mut()
@@ -200,6 +202,10 @@ impl Subscriber {
             self.queued_bytes -= tail.len();
             self.queue.pop_back();
         }
+    }
+
+    fn has_room_for(&self, text: &str) -> bool {
+        self.queued_bytes + text.len() <= QUEUE_BYTES_MAX
     }
 
     fn push(&mut self, event: &LiveEvent, bytes: usize) {
@@ -276,7 +282,7 @@ impl Drop for Subscription {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::turn::live::DeltaKind;
+    use crate::domain::turn::live::{DeltaKind, Folded};
 
     fn turn() -> TurnId {
         TurnId::from("t")
@@ -344,6 +350,32 @@ mod tests {
         assert_eq!(received(&slow), [Received::Lagged]);
         hub.publish(&told(News::Rested));
         assert_eq!(received(&slow), [Received::Event(told(News::Rested))]);
+    }
+
+    #[test]
+    fn text_beyond_the_limit_is_dropped_and_leaves_a_gap() {
+        let hub = Hub::new();
+        let slow = hub.subscribe(Interest::Watched);
+        let mut call = slow.watch(&turn()).open_call.unwrap_or_else(|| OpenCall::new(0));
+        let chunk = "x".repeat(1024 * 1024);
+        for number in 0..6 {
+            hub.publish(&delta(number * 1024 * 1024, &chunk));
+        }
+        hub.publish(&told(News::ToolTail { call: "c".into(), tail: "half".to_owned() }));
+        let waiting = received(&slow);
+        let [Received::Event(LiveEvent { news: News::Delta(joined), .. })] = waiting.as_slice()
+        else {
+            panic!("one joined delta waits: {}", waiting.len());
+        };
+        assert_eq!(joined.text.len(), QUEUE_BYTES_MAX);
+        assert_eq!(call.fold(joined), Folded::Grown);
+        hub.publish(&delta(6 * 1024 * 1024, "y"));
+        let [Received::Event(LiveEvent { news: News::Delta(next), .. })] = &received(&slow)[..]
+        else {
+            panic!("there is room again");
+        };
+        assert_eq!(call.fold(next), Folded::Gap);
+        assert_eq!(slow.watch(&turn()).open_call.map(|call| call.len), Some(6 * 1024 * 1024 + 1));
     }
 
     #[test]

@@ -1,0 +1,76 @@
+//! What an input from outside amounts to, given what the turn waits for
+//! (`design/turn-runtime.md` section 10).
+
+use serde::Deserialize;
+
+use crate::base::id::ToolCallId;
+use crate::domain::agent::Execution;
+use crate::domain::json::Json;
+use crate::domain::turn::event::{
+    DecisionSource, PermissionResolved, ResultSource, ToolProgress, ToolResult, TurnFact,
+};
+use crate::domain::turn::state::{ToolCall, TurnState};
+use crate::runtime::api::ExternalInput;
+use crate::runtime::commit::Facts;
+use crate::runtime::error::InputRefused;
+use crate::tools::output;
+
+/// The fact that an input makes; none for the end, which is not one fact. A result is cut to what a
+/// model gets of a tool, like every other.
+pub(super) fn facts(state: &TurnState, input: &ExternalInput, output_bytes_max: usize) -> Facts {
+    if state.terminal.is_some() {
+        return Err(InputRefused::Ended { turn: state.id.clone(), status: state.status() });
+    }
+    let fact = match input {
+        ExternalInput::PermissionDecision { call, decision, metadata } => {
+            let pending = find(state, call)?.awaits_permission();
+            check(pending, || InputRefused::NoDecisionPending(call.clone()))?;
+            TurnFact::PermissionResolved(PermissionResolved {
+                tool_call_id: call.clone(),
+                decision: *decision,
+                source: DecisionSource::Human,
+                reason: metadata.as_ref().and_then(reason_in),
+                metadata: metadata.clone(),
+            })
+        }
+        ExternalInput::AsyncToolProgress { call, progress } => {
+            let pending = find(state, call)?.awaits_async_result();
+            check(pending, || InputRefused::NoResultPending(call.clone()))?;
+            TurnFact::ToolProgress(ToolProgress {
+                tool_call_id: call.clone(),
+                source: Execution::Async,
+                progress: progress.clone(),
+            })
+        }
+        ExternalInput::AsyncToolResult { call, result } => {
+            let tool = find(state, call)?;
+            check(tool.awaits_async_result(), || InputRefused::NoResultPending(call.clone()))?;
+            TurnFact::ToolResult(ToolResult {
+                tool_call_id: call.clone(),
+                tool_name: tool.name.clone(),
+                source: ResultSource::Async,
+                result: output::fit(result.clone(), output_bytes_max),
+            })
+        }
+        ExternalInput::Cancel { .. } => return Ok(Vec::new()),
+    };
+    Ok(vec![fact])
+}
+
+fn find<'a>(state: &'a TurnState, call: &ToolCallId) -> Result<&'a ToolCall, InputRefused> {
+    let unknown = || InputRefused::UnknownCall { turn: state.id.clone(), call: call.clone() };
+    state.tool_calls.get(call).ok_or_else(unknown)
+}
+
+fn check(pending: bool, refusal: impl FnOnce() -> InputRefused) -> Result<(), InputRefused> {
+    if pending { Ok(()) } else { Err(refusal()) }
+}
+
+/// The person's words in the metadata of a decision.
+fn reason_in(metadata: &Json) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Known {
+        reason: Option<String>,
+    }
+    metadata.read::<Known>().ok()?.reason
+}

@@ -1,0 +1,65 @@
+//! What an advance finds that a crash left behind, and how a turn is ended from outside: the open
+//! ends are closed in the log, nothing is run (`design/turn-runtime.md` sections 11 and 12).
+
+use crate::domain::agent::Execution;
+use crate::domain::json::Json;
+use crate::domain::turn::event::{
+    ModelCallFailed, ResultSource, ToolResult, ToolResultData, TurnCancelled, TurnFact,
+};
+use crate::domain::turn::state::{ToolCall, TurnState};
+use crate::tools::output;
+
+/// The facts that close what was interrupted: a model call without its settlement, and tools that
+/// ran. The call is made again by the loop, the tools are not: what they did is unknown.
+pub(super) fn close_interrupted(state: &TurnState) -> Vec<TurnFact> {
+    let error = "interrupted: the program ended while the model answered";
+    let call = open_call_failed(state, error);
+    let interrupted = state
+        .unresolved()
+        .filter(|call| call.invocation.is_some() && call.execution == Some(Execution::Sync));
+    let results = interrupted.map(|call| {
+        runtime_error(
+            call,
+            "Interrupted: the program ended while this call ran. Its outcome is unknown, and it was \
+             not repeated. Find out how things stand before you call it again.",
+        )
+    });
+    call.into_iter().chain(results).collect()
+}
+
+/// The facts that end a turn, whatever it was doing.
+pub(super) fn cancel(state: &TurnState, reason: Option<String>) -> Vec<TurnFact> {
+    if state.terminal.is_some() {
+        return Vec::new();
+    }
+    let call = open_call_failed(state, "cancelled");
+    let results = state.unresolved().map(|call| {
+        runtime_error(call, "The call was cancelled: the turn was stopped before it had a result.")
+    });
+    let end = TurnFact::Cancelled(TurnCancelled { reason, usage: state.usage });
+    call.into_iter().chain(results).chain([end]).collect()
+}
+
+fn open_call_failed(state: &TurnState, error: &str) -> Option<TurnFact> {
+    state.open_call()?;
+    Some(TurnFact::ModelCallFailed(ModelCallFailed {
+        model_call_index: state.next_call_index() - 1,
+        error: error.to_owned(),
+    }))
+}
+
+/// An error result of the loop's own.
+pub(super) fn runtime_error(call: &ToolCall, text: &str) -> TurnFact {
+    let output = Json::text(text);
+    runtime_result(call, ToolResultData { output, is_error: true, metadata: None })
+}
+
+/// A result of the loop's own, in a size that a model can use.
+pub(super) fn runtime_result(call: &ToolCall, result: ToolResultData) -> TurnFact {
+    TurnFact::ToolResult(ToolResult {
+        tool_call_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        source: ResultSource::Runtime,
+        result: output::fit(result, output::OUTPUT_BYTES),
+    })
+}
