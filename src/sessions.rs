@@ -1,0 +1,17 @@
+//! Conversations: chains of turns with a title, one writer for each, the index of all, and the way
+//! from a person's answer to the turn that waits for it (`spec/session-layer.md`,
+//! `design/sessions.md`).
+
+mod advance;
+pub mod api;
+pub mod error;
+mod external;
+pub mod index;
+mod live;
+mod removal;
+mod scan;
+mod service;
+mod stop;
+pub mod trouble;
+
+pub use service::{Sessions, SessionsParts};

@@ -1,0 +1,97 @@
+//! What can keep the session layer from doing what it was asked.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::base::id::{SessionId, ToolCallId, TurnId};
+use crate::domain::turn::status::TurnStatus;
+use crate::runtime::error::{AdvanceError, CreateError, ReadError};
+use crate::store::error::StoreError;
+
+/// Why a call of the session layer was not carried out.
+#[derive(Debug, Error)]
+pub enum SessionError {
+    /// The latest turn has not ended: it runs, waits for somebody, or was interrupted. Nothing is
+    /// queued, steered or cancelled behind a person's back.
+    #[error("the latest turn of session {session} has not ended ({}); {}", .standing, .standing.advice())]
+    TurnNotSettled {
+        /// The session.
+        session: SessionId,
+        /// Its latest turn.
+        turn: TurnId,
+        /// How that turn stands.
+        standing: Standing,
+    },
+    /// There is nothing to go on with.
+    #[error("session {session} has no interrupted turn to go on with")]
+    NothingToResume {
+        /// The session.
+        session: SessionId,
+    },
+    /// The session is being deleted.
+    #[error(transparent)]
+    BeingDeleted(#[from] BeingDeleted),
+    /// A session cannot have the folder that it was to have.
+    #[error(transparent)]
+    Folder(#[from] NoFolder),
+    /// It was not deleted, or its days are over.
+    #[error("session {0} is not among the deleted ones")]
+    NotDeleted(SessionId),
+    /// A standalone turn has no session to answer in.
+    #[error("turn {0} belongs to no session")]
+    NoSession(TurnId),
+    /// The question's input asks nothing that a single answer fits.
+    #[error("tool call {0} asks several questions; answer them one by one")]
+    SeveralQuestions(ToolCallId),
+    /// The session's log cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A turn cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The turn was not created.
+    #[error(transparent)]
+    Create(#[from] CreateError),
+    /// The turn did not take the input, or did not come to rest.
+    #[error(transparent)]
+    Advance(#[from] AdvanceError),
+}
+
+/// A header holds text, and a folder that means another place elsewhere is none.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{} cannot be the folder of a session; name an absolute one in UTF-8", .0.display())]
+pub struct NoFolder(pub PathBuf);
+
+/// Nothing new starts in a session that is being deleted.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("session {0} is being deleted")]
+pub struct BeingDeleted(pub SessionId);
+
+/// How a turn stands that has not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is being advanced.
+    Running,
+    /// It rests.
+    Resting(TurnStatus),
+}
+
+impl Standing {
+    fn advice(self) -> &'static str {
+        match self {
+            Self::Running => "wait for it, or stop it",
+            Self::Resting(TurnStatus::Suspended) => "answer what it waits for, or stop it",
+            Self::Resting(_) => "resume it, or close it",
+        }
+    }
+}
+
+impl std::fmt::Display for Standing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Running => f.write_str("running"),
+            Self::Resting(status) => status.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Deleting sessions, and taking it back (`spec/session-layer.md` section 9.4, `design/sessions.md`).
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::base::id::SessionId;
+use crate::sessions::Sessions;
+use crate::sessions::error::{BeingDeleted, SessionError};
+use crate::sessions::live::Scope;
+use crate::store::log::{LogKind, Removed};
+
+/// The sessions that are being deleted: nothing new starts in them.
+#[derive(Clone, Default)]
+pub(super) struct Closing(Arc<Mutex<HashSet<SessionId>>>);
+
+struct Mark {
+    closing: Closing,
+    session: SessionId,
+}
+
+impl Closing {
+    /// Refuses what would start something in a session that is being deleted. Asked under the
+    /// session's lock.
+    pub(super) fn check(&self, session: &SessionId) -> Result<(), BeingDeleted> {
+        let marked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if marked.contains(session) {
+            return Err(BeingDeleted(session.clone()));
+        }
+        Ok(())
+    }
+
+    fn mark(&self, session: &SessionId) -> Result<Mark, BeingDeleted> {
+        let mut marked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !marked.insert(session.clone()) {
+            return Err(BeingDeleted(session.clone()));
+        }
+        Ok(Mark { closing: self.clone(), session: session.clone() })
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        let mut marked = self.closing.0.lock().unwrap_or_else(PoisonError::into_inner);
+        marked.remove(&self.session);
+    }
+}
+
+impl Sessions {
+    /// Deletes a session: whatever runs in it is stopped, its log is taken out of the store, and its
+    /// entry goes. Its turns stay. [`Sessions::restore_session`] takes it back, until what this
+    /// gives is destroyed. A damaged session can be deleted too.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`] if there is none or it cannot be removed.
+    pub async fn delete_session(&self, session: &SessionId) -> Result<Removed, SessionError> {
+        let _mark = {
+            let _lock = self.locks.lock(session).await;
+            self.closing.mark(session)?
+        };
+        // Nobody waits for an advance to rest while holding the session's lock.
+        self.live.stop(Scope::Session(session.clone()), None).rested().await;
+        let _lock = self.locks.lock(session).await;
+        let removed = self.parts.repo.delete(session).await?;
+        self.index.remove(session);
+        Ok(removed)
+    }
+
+    /// The last deletion of a session, if it can be taken back.
+    ///
+    /// # Errors
+    /// [`SessionError::NotDeleted`] if there is none, or its days are over.
+    pub async fn last_deletion(&self, session: &SessionId) -> Result<Removed, SessionError> {
+        let removed = self.parts.repo.store().removed().await?;
+        let last = removed.into_iter().rev().find(|removed| is_log_of(removed, session));
+        last.ok_or_else(|| SessionError::NotDeleted(session.clone()))
+    }
+
+    /// Takes the last deletion of a session back, byte for byte.
+    ///
+    /// # Errors
+    /// As [`Sessions::last_deletion`]; [`SessionError::Store`] if it cannot be put back.
+    pub async fn restore_session(&self, session: &SessionId) -> Result<(), SessionError> {
+        let _lock = self.locks.lock(session).await;
+        let last = self.last_deletion(session).await?;
+        self.parts.repo.store().restore(&last).await?;
+        if let Some(found) = self.look_at(session).await {
+            self.index.put(found.entry, found.offset);
+        }
+        Ok(())
+    }
+}
+
+fn is_log_of(removed: &Removed, session: &SessionId) -> bool {
+    removed.log.kind() == LogKind::Session && removed.log.id() == session.as_str()
+}

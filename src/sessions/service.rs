@@ -1,0 +1,307 @@
+//! The session layer's calls: creating, reading, sending, naming.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::base::clock::Clock;
+use crate::base::id::{IdSource, SessionId, TurnId};
+use crate::base::locks::KeyedLocks;
+use crate::base::tasks::Tasks;
+use crate::base::text;
+use crate::domain::event::Event;
+use crate::domain::message::UserMessage;
+use crate::domain::session::entry::SessionIndexEntry;
+use crate::domain::session::event::{
+    SESSION_SCHEMA_VERSION, SessionCreated, SessionEvent, SessionFact, TitleChanged, TurnAppended,
+};
+use crate::domain::session::state::SessionState;
+use crate::domain::turn::event::{ContextRef, TurnContext};
+use crate::domain::turn::state::TurnState;
+use crate::domain::turn::status::TurnStatus;
+use crate::runtime::api::{CreateConfig, CreateTurn, Turn, Turns};
+use crate::sessions::api::{NewSession, SendMessageConfig, SessionFolder};
+use crate::sessions::error::{NoFolder, SessionError, Standing};
+use crate::sessions::index::Index;
+use crate::sessions::live::LiveAdvances;
+use crate::sessions::removal::Closing;
+use crate::sessions::trouble::Troubles;
+use crate::store::error::StoreError;
+use crate::store::log::LogId;
+use crate::store::seam::Durability;
+use crate::store::session_repo::SessionRepo;
+use crate::store::turn_repo::TurnRepo;
+
+/// Everything that the session layer works with.
+pub struct SessionsParts {
+    /// Where the session logs are.
+    pub repo: SessionRepo,
+    /// Where the turn logs are; only for the scan, which looks at each session's latest.
+    pub turn_logs: TurnRepo,
+    /// The runtime.
+    pub turns: Arc<dyn Turns>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Ids of new sessions.
+    pub ids: Arc<dyn IdSource>,
+    /// Who owns what runs in the background.
+    pub tasks: Tasks,
+    /// The folder in which tools run when a session does not say: where the program was started.
+    pub current_folder: PathBuf,
+}
+
+/// The session layer. Cheap to clone; all clones are one. What changes a session is to be awaited to
+/// its end: dropped halfway it leaves the logs whole, but the index may lag behind them.
+#[derive(Clone)]
+pub struct Sessions {
+    pub(super) parts: Arc<SessionsParts>,
+    pub(super) index: Arc<Index>,
+    pub(super) locks: Arc<KeyedLocks<SessionId>>,
+    pub(super) live: LiveAdvances,
+    pub(super) closing: Closing,
+    pub(super) troubles: Troubles,
+}
+
+/// How many ids may be in use already before a new session gives up.
+const ID_TRIES_MAX: usize = 1_000;
+
+impl Sessions {
+    /// A session layer of these parts, with an empty index.
+    #[must_use]
+    pub fn new(parts: SessionsParts) -> Self {
+        Self {
+            parts: Arc::new(parts),
+            index: Arc::new(Index::new()),
+            locks: Arc::default(),
+            live: LiveAdvances::default(),
+            closing: Closing::default(),
+            troubles: Troubles::default(),
+        }
+    }
+
+    /// The index of all sessions.
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// Creates a session without turns.
+    ///
+    /// # Errors
+    /// [`SessionError::Folder`] for a folder that cannot be recorded; [`SessionError::Store`].
+    pub async fn create_session(&self, new: NewSession) -> Result<SessionId, SessionError> {
+        let mut tries = 0;
+        let event = loop {
+            let event = self.created(&new)?;
+            match self.parts.repo.create(&event.id, std::slice::from_ref(&event)).await {
+                Ok(_) => break event,
+                Err(StoreError::AlreadyExists(_)) if tries < ID_TRIES_MAX => tries += 1,
+                Err(error) => return Err(error.into()),
+            }
+        };
+        if let Ok(state) = SessionState::begin(&event) {
+            self.index.put(SessionIndexEntry::new(&state, None), 0);
+        }
+        Ok(event.id)
+    }
+
+    fn created(&self, new: &NewSession) -> Result<SessionEvent, NoFolder> {
+        let id = SessionId::from(self.parts.ids.next());
+        let cwd = match &new.folder {
+            // What cannot be recorded is what a header without a folder means anyway.
+            SessionFolder::Current => self.parts.current_folder.to_str().map(str::to_owned),
+            SessionFolder::At(folder) => Some(recorded(folder)?),
+            SessionFolder::OwnIn(parent) => Some(recorded(&parent.join(id.as_str()))?),
+        };
+        let header = SessionCreated {
+            schema_version: SESSION_SCHEMA_VERSION,
+            title: new.title.clone(),
+            cwd,
+            parent_session: new.parent_session.clone(),
+            seed_length: None,
+            origin: new.origin,
+            delegation_depth: new.delegation_depth,
+        };
+        let ts = new.created_at.unwrap_or_else(|| self.parts.clock.now());
+        Ok(Event { id, ts, fact: SessionFact::Created(Arc::new(header)) })
+    }
+
+    /// All sessions, from the index.
+    #[must_use]
+    pub fn list_sessions(&self) -> Vec<Arc<SessionIndexEntry>> {
+        self.index.list()
+    }
+
+    /// A session as its log has it.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`] if there is none or its log is damaged.
+    pub async fn get_session(&self, session: &SessionId) -> Result<SessionState, SessionError> {
+        Ok(self.parts.repo.read(session).await?.state.clone())
+    }
+
+    /// The events of a session.
+    ///
+    /// # Errors
+    /// As [`Sessions::get_session`].
+    pub async fn session_events(
+        &self,
+        session: &SessionId,
+    ) -> Result<Vec<Arc<SessionEvent>>, SessionError> {
+        Ok(self.parts.repo.read(session).await?.events.clone())
+    }
+
+    /// A turn as its log has it.
+    ///
+    /// # Errors
+    /// [`SessionError::Read`] if there is none or its log is damaged.
+    pub async fn get_turn(&self, turn: &TurnId) -> Result<Turn, SessionError> {
+        Ok(self.parts.turns.get_turn(turn).await?)
+    }
+
+    /// Whether an advance of the turn is under way.
+    #[must_use]
+    pub fn is_running(&self, turn: &TurnId) -> bool {
+        self.live.is_live(turn)
+    }
+
+    /// The turns of which an advance is under way, each with its session.
+    #[must_use]
+    pub fn running(&self) -> Vec<(SessionId, TurnId)> {
+        self.live.turns()
+    }
+
+    /// Sends a message: a new turn of the session, which starts to run. The answer is followed by
+    /// its events (`spec/session-layer.md` section 9.1).
+    ///
+    /// # Errors
+    /// [`SessionError::TurnNotSettled`] if the latest turn has not ended; nothing is created then.
+    pub async fn send_message(
+        &self,
+        session: &SessionId,
+        input: Arc<UserMessage>,
+        config: SendMessageConfig,
+    ) -> Result<TurnId, SessionError> {
+        let _lock = self.locks.lock(session).await;
+        self.closing.check(session)?;
+        let state = self.get_session(session).await?;
+        let context = match state.latest() {
+            None => TurnContext::Inline(Vec::new()),
+            Some(latest) => {
+                self.check_settled(session, &latest.id).await?;
+                TurnContext::Previous(ContextRef { previous_turn_id: latest.id.clone() })
+            }
+        };
+        self.make_safe(&state).await?;
+        let turn = self
+            .parts
+            .turns
+            .create_turn(CreateTurn {
+                session_id: Some(session.clone()),
+                agent: config.agent,
+                context,
+                input: Arc::clone(&input),
+                config: CreateConfig {
+                    permission: config.permission,
+                    human: config.human,
+                    max_model_calls: config.max_model_calls,
+                    reasoning_effort: config.reasoning_effort,
+                },
+                folder: self.folder_of(&state),
+                session_created_at: state.created_at,
+            })
+            .await?;
+        let created = self.parts.turns.get_turn(&turn).await?;
+        let events = self.appended(&state, &created.state, &input);
+        let state = self.parts.repo.append(session, &events, Durability::Barrier).await?;
+        // Live before it is in the index, so that nobody takes it for interrupted.
+        let registration = self.live.register(session, &turn);
+        self.index.put(SessionIndexEntry::new(&state, Some(&created.state)), 1);
+        self.start(registration, &state, &turn, None);
+        Ok(turn)
+    }
+
+    /// Flushes what is pending for a session and its latest turn: nothing new is built on what the
+    /// disk has not taken.
+    pub(super) async fn make_safe(&self, session: &SessionState) -> Result<(), SessionError> {
+        let latest = session.latest().map(|turn| LogId::turn(&turn.id));
+        for log in [LogId::session(&session.id)].into_iter().chain(latest) {
+            let log = log.map_err(StoreError::from)?;
+            self.parts.repo.store().flush(Some(&log)).await.map_err(|error| error.first)?;
+        }
+        Ok(())
+    }
+
+    /// The events that a new turn adds to its session.
+    fn appended(
+        &self,
+        session: &SessionState,
+        turn: &TurnState,
+        input: &UserMessage,
+    ) -> Vec<SessionEvent> {
+        let ts = self.parts.clock.now();
+        let resolved = &turn.definition.agent.resolved;
+        let appended = SessionFact::TurnAppended(TurnAppended {
+            turn_id: turn.id.clone(),
+            session_seq: session.turns.len() as u64 + 1,
+            agent_id: resolved.agent_id().to_owned(),
+            model: resolved.model().clone(),
+        });
+        let title = match session.title {
+            Some(_) => None,
+            None => Some(text::title(&input.plain_text())).filter(|title| !title.is_empty()),
+        };
+        let titled = title.map(|title| SessionFact::TitleChanged(TitleChanged { title }));
+        let facts = [appended].into_iter().chain(titled);
+        facts.map(|fact| Event { id: session.id.clone(), ts, fact }).collect()
+    }
+
+    async fn check_settled(&self, session: &SessionId, turn: &TurnId) -> Result<(), SessionError> {
+        let is_live = self.live.is_live(turn);
+        let status = self.parts.turns.get_turn(turn).await?.state.status();
+        if status.is_terminal() {
+            return Ok(());
+        }
+        let standing = if is_live && status == TurnStatus::Idle {
+            Standing::Running
+        } else {
+            Standing::Resting(status)
+        };
+        Err(SessionError::TurnNotSettled { session: session.clone(), turn: turn.clone(), standing })
+    }
+
+    /// Names a session.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`]; [`SessionError::Read`] if the latest turn is damaged: such a session
+    /// can only be looked at and deleted.
+    pub async fn set_title(&self, session: &SessionId, title: &str) -> Result<(), SessionError> {
+        let _lock = self.locks.lock(session).await;
+        self.closing.check(session)?;
+        let latest = match self.get_session(session).await?.latest() {
+            Some(latest) => Some(self.parts.turns.get_turn(&latest.id).await?),
+            None => None,
+        };
+        let ts = self.parts.clock.now();
+        let fact = SessionFact::TitleChanged(TitleChanged { title: title.to_owned() });
+        let event = Event { id: session.clone(), ts, fact };
+        let events = std::slice::from_ref(&event);
+        let state = self.parts.repo.append(session, events, Durability::Barrier).await?;
+        let offset = latest.as_ref().map_or(0, |turn| turn.events.len() as u64);
+        let entry = SessionIndexEntry::new(&state, latest.as_ref().map(|turn| &turn.state));
+        self.index.put(entry, offset);
+        Ok(())
+    }
+
+    /// The folder in which a session's tools run.
+    #[must_use]
+    pub fn folder_of(&self, session: &SessionState) -> PathBuf {
+        let recorded = session.header.cwd.as_ref().map(PathBuf::from);
+        recorded.unwrap_or_else(|| self.parts.current_folder.clone())
+    }
+}
+
+/// A folder as the header records it.
+fn recorded(folder: &Path) -> Result<String, NoFolder> {
+    let text = folder.to_str().filter(|_| folder.is_absolute());
+    text.map(str::to_owned).ok_or_else(|| NoFolder(folder.to_owned()))
+}
