@@ -52,7 +52,8 @@ pub enum Command {
         /// What is in it; empty removes it.
         draft: Draft,
     },
-    /// Give back what was in a composer.
+    /// Give back what was in a composer. Always answered, by an empty draft if there is none: only
+    /// then is what is typed there saved, and a message sent from there.
     LoadDraft(DraftOf),
     /// Keep a text in the history of what was typed.
     Remember(String),

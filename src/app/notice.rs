@@ -76,7 +76,7 @@ pub enum Notice {
     Deleted(Vec<SessionId>),
     /// Sessions were restored.
     Restored(Vec<SessionId>),
-    /// What was in a composer.
+    /// What was in a composer, as it was asked for; empty if nothing was.
     Draft {
         /// Whose it is.
         of: DraftOf,

@@ -1,0 +1,174 @@
+//! The start: the work directory is taken, the graph is built, and what runs by itself begins.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+
+use crate::app::follow::Follower;
+use crate::app::graph;
+use crate::app::keep::{KEEPING_WAITING_MAX, Keeper};
+use crate::app::log::Redactions;
+use crate::app::notice::Notice;
+use crate::app::{App, NOTICES_WAITING_MAX};
+use crate::base::clock::{Clock, Entropy, System};
+use crate::base::tasks::Tasks;
+use crate::config::environment::Environment;
+use crate::config::layer::Loaded;
+use crate::domain::permission::pattern::PatternError;
+use crate::models::http::MalformedBaseUrl;
+use crate::models::registry;
+use crate::runtime::hub::{Hub, Interest};
+use crate::store::disk::RealDisk;
+use crate::store::lock::{InstanceLock, LockError};
+use crate::store::work_dir::{WorkDir, WorkDirError};
+use crate::tools::registry::RegistryError;
+
+/// What the program starts from.
+pub struct Startup {
+    /// The configuration and the places.
+    pub loaded: Loaded,
+    /// The environment that it was started in.
+    pub environment: Environment,
+    /// The work directory, held.
+    pub place: WorkPlace,
+    /// Keeps secrets out of the log.
+    pub redactions: Redactions,
+    /// How fast the guide speaks; its own pace without it.
+    pub guide_pace: Option<Duration>,
+}
+
+/// What may be done in the work directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everything; it is locked for this process.
+    Full,
+    /// Only turns of one's own; others may hold the lock.
+    OwnTurns,
+    /// Nothing is written.
+    ReadOnly,
+}
+
+/// The work directory, prepared and, for full access, locked. Taken before the screen begins, so
+/// that a refusal can be read.
+pub struct WorkPlace {
+    dir: WorkDir,
+    access: Access,
+    lock: Option<Arc<InstanceLock>>,
+    system: Arc<System>,
+}
+
+/// Why the program cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The work directory cannot be used.
+    #[error(transparent)]
+    WorkDir(#[from] WorkDirError),
+    /// Another process holds it.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// A provider's address is none.
+    #[error("the provider {provider}: {source}")]
+    BaseUrl {
+        /// The provider.
+        provider: String,
+        /// Why not.
+        #[source]
+        source: MalformedBaseUrl,
+    },
+    /// The configured model leads nowhere.
+    #[error("the default model: {0}")]
+    Model(#[from] registry::ResolveError),
+    /// A built-in rule cannot be read for these folders.
+    #[error(transparent)]
+    Rules(#[from] PatternError),
+    /// The built-in tools clash: a fault of this program.
+    #[error(transparent)]
+    Tools(#[from] RegistryError),
+}
+
+impl WorkPlace {
+    /// Prepares the work directory, and locks it for full access.
+    ///
+    /// # Errors
+    /// [`StartError::WorkDir`] and [`StartError::Lock`], which says who holds it.
+    pub fn take(loaded: &Loaded, access: Access) -> Result<Self, StartError> {
+        let system = Arc::new(System::new());
+        let dir = WorkDir::new(loaded.paths.work_dir.path.clone())?;
+        let lock = match access {
+            Access::ReadOnly => None,
+            Access::OwnTurns => {
+                dir.prepare(&RealDisk)?;
+                None
+            }
+            Access::Full => {
+                dir.prepare(&RealDisk)?;
+                let disk = Arc::new(RealDisk);
+                let lock = InstanceLock::acquire(disk, &dir, std::process::id(), system.now())?;
+                Some(Arc::new(lock))
+            }
+        };
+        Ok(Self { dir, access, lock, system })
+    }
+
+    /// The clock of the program.
+    #[must_use]
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        Arc::<System>::clone(&self.system)
+    }
+
+    pub(super) fn entropy(&self) -> Arc<dyn Entropy> {
+        Arc::<System>::clone(&self.system)
+    }
+
+    pub(super) fn dir(&self) -> &WorkDir {
+        &self.dir
+    }
+
+    pub(super) fn lock(&self) -> Option<Arc<InstanceLock>> {
+        self.lock.as_ref().map(Arc::clone)
+    }
+
+    pub(super) fn access(&self) -> Access {
+        self.access
+    }
+}
+
+impl App {
+    /// Builds the program, within a runtime for tasks. It does nothing by itself before [`App::begin`].
+    ///
+    /// # Errors
+    /// [`StartError`] names what of the configuration cannot be used.
+    pub fn start(startup: Startup) -> Result<(Self, mpsc::Receiver<Notice>), StartError> {
+        let tasks = Tasks::new();
+        let hub = Hub::new();
+        let graph = Arc::new(graph::build(startup, &tasks, &hub)?);
+        let (notices, listening) = mpsc::channel(NOTICES_WAITING_MAX);
+        let (following, requests) = watch::channel(None);
+        let (keeping, kept) = mpsc::channel(KEEPING_WAITING_MAX);
+        let follower = Follower {
+            sessions: graph.sessions.clone(),
+            turns: graph.turn_logs.clone(),
+            subscription: hub.subscribe(Interest::Everything),
+            notices: notices.clone(),
+            tasks: tasks.clone(),
+            open: None,
+            running: BTreeSet::new(),
+        };
+        drop(tasks.spawn("follow", follower.run(requests)));
+        let keeper = Keeper::new(graph.scratch.clone(), notices.clone());
+        drop(tasks.spawn("keep", keeper.run(kept)));
+        let run_mark = Arc::default();
+        Ok((Self { graph, notices, following, keeping, run_mark }, listening))
+    }
+
+    /// Whether there is a model to answer; what only looks needs none.
+    ///
+    /// # Errors
+    /// [`StartError::Model`] when the configured default leads nowhere.
+    pub fn require_model(&self) -> Result<(), StartError> {
+        self.graph.models.default_model(None)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! What happens by itself while the program runs: the list is read, changes are told, a local server
+//! is looked for, what is too old to be restored goes.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::agents::choice::Chosen;
+use crate::app::graph::chosen_of;
+use crate::app::notice::{Notice, Refused};
+use crate::app::perform::refused;
+use crate::app::{Access, App};
+use crate::base::id::SessionId;
+use crate::models::registry::{Choice, LOCAL_WAIT, LocalServer, Why};
+use crate::sessions::index::IndexChange;
+use crate::sessions::trouble::Trouble;
+
+/// What the session layer tells, and what of it has been told on.
+struct Feed {
+    changes: broadcast::Receiver<IndexChange>,
+    troubles: broadcast::Receiver<Trouble>,
+    known: HashSet<SessionId>,
+    /// Whether the end of the scan was told.
+    scanned: bool,
+    began: Duration,
+}
+
+impl App {
+    /// Starts all of it; what comes of it are notices.
+    pub fn begin(&self) {
+        let sessions = &self.graph.sessions;
+        // Followed from before anything happens, so that nothing is missed.
+        let feed = Feed {
+            changes: sessions.index().follow(),
+            troubles: sessions.follow_trouble(),
+            known: HashSet::new(),
+            scanned: false,
+            began: self.graph.clock.elapsed(),
+        };
+        let app = self.clone();
+        self.spawn(async move { app.tell_changes(feed).await });
+        let app = self.clone();
+        self.spawn(async move { app.read_sessions().await });
+        let app = self.clone();
+        self.spawn(async move { app.choose_model().await });
+        if self.graph.access == Access::Full {
+            let app = self.clone();
+            self.spawn(async move { app.destroy_expired().await });
+        }
+    }
+
+    async fn tell_changes(&self, mut feed: Feed) {
+        let ending = self.graph.tasks.cancel_token().clone();
+        loop {
+            let change = tokio::select! {
+                biased;
+                // All are safe to drop: a token keeps its state, the others their queues.
+                () = ending.cancelled() => return,
+                trouble = feed.troubles.recv() => {
+                    // What lagged is in the log of the program.
+                    if let Ok(Trouble { turn, error, .. }) = trouble {
+                        self.tell(refused(Refused::Advance(turn), &*error)).await;
+                    }
+                    continue;
+                }
+                change = feed.changes.recv() => change,
+            };
+            match change {
+                Ok(change) => self.tell_change(&mut feed, change).await,
+                Err(RecvError::Lagged(_)) => self.list_again(&mut feed).await,
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+
+    async fn tell_change(&self, feed: &mut Feed, change: IndexChange) {
+        match change {
+            IndexChange::Session { session, entry } => {
+                match &entry {
+                    Some(_) => feed.known.insert(session.clone()),
+                    None => feed.known.remove(&session),
+                };
+                self.tell(Notice::IndexChanged { session, entry }).await;
+            }
+            IndexChange::Scanned { entries, done, total } => {
+                feed.known.extend(entries.iter().map(|entry| entry.session_id.clone()));
+                self.tell(Notice::Scanned { entries, done, total }).await;
+            }
+            IndexChange::ScanEnded { error } => self.tell_scanned(feed, error).await,
+        }
+    }
+
+    async fn tell_scanned(&self, feed: &mut Feed, error: Option<String>) {
+        if std::mem::replace(&mut feed.scanned, true) {
+            return;
+        }
+        let took = self.graph.clock.elapsed().saturating_sub(feed.began);
+        let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        self.tell(Notice::ScanEnded { took_ms, error }).await;
+        if self.run_mark.was_left_behind() {
+            let interrupted = self.interrupted_sessions();
+            self.tell(Notice::LastRunEndedBadly { interrupted }).await;
+        }
+    }
+
+    /// Some changes were missed: tells how things stand now, what is gone too.
+    async fn list_again(&self, feed: &mut Feed) {
+        let index = self.graph.sessions.index();
+        let (is_scanning, entries) = (index.is_scanning(), index.list());
+        let now: HashSet<_> = entries.iter().map(|entry| entry.session_id.clone()).collect();
+        let mut gone: Vec<_> = feed.known.difference(&now).cloned().collect();
+        gone.sort_unstable();
+        for session in gone {
+            self.tell(Notice::IndexChanged { session, entry: None }).await;
+        }
+        feed.known = now;
+        let (done, total) = (entries.len(), entries.len());
+        self.tell(Notice::Scanned { entries, done, total }).await;
+        if !is_scanning && !feed.scanned {
+            self.tell_scanned(feed, None).await;
+        }
+    }
+
+    async fn read_sessions(&self) {
+        if self.graph.access == Access::Full
+            && let Err(error) = self.run_mark.make(&self.graph.scratch).await
+        {
+            tracing::warn!(%error, "it cannot be marked that the program runs");
+        }
+        if let Err(error) = self.graph.sessions.scan().await {
+            tracing::warn!(%error, "the sessions cannot be listed");
+        }
+    }
+
+    /// Tells which model answers when nothing else is said, and looks for a local server where only
+    /// the guide would; that takes up to [`LOCAL_WAIT`].
+    pub async fn choose_model(&self) {
+        let chosen = self.graph.default_model.get();
+        self.tell_chosen(chosen).await;
+        let models = &self.graph.models;
+        match models.default_model(None) {
+            Ok(Choice { why: Why::NothingElse, .. }) => {}
+            Ok(_) | Err(_) => return,
+        }
+        let servers = models.local_servers(LOCAL_WAIT).await;
+        let Some(local) = servers.iter().find_map(LocalServer::model) else { return };
+        if let Ok(choice) = models.default_model(Some(local)) {
+            let chosen = chosen_of(choice);
+            self.graph.default_model.set(chosen.clone());
+            self.tell_chosen(chosen).await;
+        }
+    }
+
+    async fn tell_chosen(&self, chosen: Chosen) {
+        let Chosen { model, why } = chosen;
+        self.tell(Notice::ModelChosen { model, why }).await;
+    }
+}

@@ -1,0 +1,107 @@
+//! Deleting sessions with the drafts that belong to them, taking it back, and destroying what cannot
+//! be taken back any more.
+
+use crate::app::App;
+use crate::app::command::DraftOf;
+use crate::app::keep::Keep;
+use crate::app::notice::{Notice, Refused};
+use crate::app::perform::refused;
+use crate::base::id::SessionId;
+use crate::domain::session::entry::waiting_calls;
+use crate::sessions::error::SessionError;
+use crate::store::error::StoreError;
+
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+impl App {
+    /// Deletes a session, and what was half typed in it. It can be restored for as many days as are
+    /// configured; for none, it is destroyed at once.
+    ///
+    /// # Errors
+    /// As [`Sessions::delete_session`](crate::sessions::Sessions::delete_session).
+    pub async fn delete_session(&self, session: &SessionId) -> Result<(), SessionError> {
+        let drafts = self.drafts_of(session).await;
+        let removed = self.graph.sessions.delete_session(session).await?;
+        let session = session.clone();
+        if self.graph.keep_deleted_days > 0 {
+            let place = Some(removed);
+            self.wait_for(|done| Keep::SetAside { session, drafts, place, done }).await;
+            return Ok(());
+        }
+        self.wait_for(|done| Keep::SetAside { session, drafts, place: None, done }).await;
+        match self.graph.store.destroy(&removed).await {
+            // Whatever destroys the expired ones was faster.
+            Ok(()) | Err(StoreError::NotFound(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes the last deletion of a session back.
+    ///
+    /// # Errors
+    /// As [`Sessions::restore_session`](crate::sessions::Sessions::restore_session).
+    pub async fn restore_session(&self, session: &SessionId) -> Result<(), SessionError> {
+        let place = self.graph.sessions.last_deletion(session).await?;
+        // The drafts first: nothing of a removal is found again once its log is back.
+        let of = session.clone();
+        self.wait_for(|done| Keep::BringBack { session: of, place, done }).await;
+        self.graph.sessions.restore_session(session).await
+    }
+
+    /// Whose drafts go with a session: its composer's, and those of the prompts that wait in it.
+    async fn drafts_of(&self, session: &SessionId) -> Vec<DraftOf> {
+        let sessions = &self.graph.sessions;
+        let own = [DraftOf::Session(session.clone())].into_iter();
+        let Ok(state) = sessions.get_session(session).await else { return own.collect() };
+        let Some(latest) = state.latest() else { return own.collect() };
+        let Ok(turn) = sessions.get_turn(&latest.id).await else { return own.collect() };
+        let prompts = waiting_calls(&turn.state).into_iter();
+        own.chain(prompts.map(|waiting| DraftOf::Prompt(waiting.call))).collect()
+    }
+
+    pub(super) async fn delete(&self, ids: Vec<SessionId>) {
+        let mut deleted = Vec::new();
+        for session in ids {
+            match self.delete_session(&session).await {
+                Ok(()) => deleted.push(session),
+                Err(error) => self.tell(refused(Refused::Session(session), &error)).await,
+            }
+        }
+        if !deleted.is_empty() {
+            self.tell(Notice::Deleted(deleted)).await;
+        }
+    }
+
+    pub(super) async fn restore(&self, ids: Vec<SessionId>) {
+        let mut restored = Vec::new();
+        for session in ids {
+            match self.restore_session(&session).await {
+                Ok(()) => restored.push(session),
+                Err(error) => self.tell(refused(Refused::Session(session), &error)).await,
+            }
+        }
+        if !restored.is_empty() {
+            self.tell(Notice::Restored(restored)).await;
+        }
+    }
+
+    /// Destroys what was deleted longer ago than it is kept.
+    pub(super) async fn destroy_expired(&self) {
+        let kept_ms = self.graph.keep_deleted_days.saturating_mul(DAY_MS);
+        let removed = match self.graph.store.removed().await {
+            Ok(removed) => removed,
+            Err(error) => {
+                tracing::warn!(%error, "the deleted sessions cannot be listed");
+                return;
+            }
+        };
+        let now = self.graph.clock.now();
+        let expired =
+            removed.iter().filter(|it| now.since(it.at).as_millis() >= u128::from(kept_ms));
+        for removed in expired {
+            if let Err(error) = self.graph.store.destroy(removed).await {
+                tracing::warn!(%error, log = %removed.log, "a deleted session cannot be destroyed");
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Ending in order.
+
+use std::time::Duration;
+
+use crate::app::App;
+use crate::app::keep::Keep;
+
+/// How long leaving waits for what is still to be written; then it says what was not.
+const LAST_WRITES_MAX: Duration = Duration::from_secs(5);
+
+/// What could not be made safe before the program ended.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaveError {
+    /// The logs.
+    #[error(transparent)]
+    Flush(#[from] crate::store::error::FlushError),
+    /// It took too long.
+    #[error("the disk did not take everything within {} seconds", LAST_WRITES_MAX.as_secs())]
+    TooSlow,
+}
+
+impl App {
+    /// Ends the program: what is to be kept is kept, what was acknowledged is safe, and turns that
+    /// run are left as they are, to be resumed.
+    ///
+    /// # Errors
+    /// [`LeaveError`] says what is not safe.
+    pub async fn shut_down(&self) -> Result<(), LeaveError> {
+        let last = async {
+            self.wait_for(Keep::Done).await;
+            self.graph.store.flush(None).await?;
+            if let Err(error) = self.run_mark.clear(&self.graph.scratch).await {
+                tracing::warn!(%error, "the next start will say that this run ended badly");
+            }
+            Ok(())
+        };
+        tokio::time::timeout(LAST_WRITES_MAX, last).await.unwrap_or(Err(LeaveError::TooSlow))
+    }
+}
