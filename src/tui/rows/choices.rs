@@ -1,0 +1,123 @@
+//! What a person can do with a prompt, with its keys. None of it goes for want of width.
+
+use crate::tui::action::{Action, DialogAction, PermissionAction, QuestionAction};
+use crate::tui::keymap::context::Context;
+use crate::tui::line::Line;
+use crate::tui::state::State;
+use crate::tui::state::prompts::PromptKind;
+use crate::tui::theme::Ui;
+use crate::tui::words;
+
+const PERMISSION: [Context; 2] = [Context::Permission, Context::Global];
+const GAP_COLS: usize = 2;
+const INDENT: usize = 1;
+
+/// What can be done with a permission prompt.
+#[must_use]
+pub fn permission(state: &State, is_armed: bool, cols: usize) -> Vec<Line> {
+    let choices = [
+        (PermissionAction::AllowOnce, "allow once"),
+        (PermissionAction::Deny, "deny"),
+        (PermissionAction::DenyWithReason, "deny, say why"),
+        (PermissionAction::FullView, "view all"),
+        (PermissionAction::Later, "later"),
+    ];
+    let choices = choices.map(|(action, what)| (Action::Permission(action), what));
+    row(state, &PERMISSION, &choices, is_armed, cols)
+}
+
+/// What can be done with a permission prompt in its full view.
+#[must_use]
+pub fn full_view(state: &State, is_armed: bool, cols: usize) -> Vec<Line> {
+    let choices = [
+        (PermissionAction::AllowOnce, "allow once"),
+        (PermissionAction::Deny, "deny"),
+        (PermissionAction::DenyWithReason, "deny, say why"),
+        (PermissionAction::Later, "back"),
+    ];
+    let choices = choices.map(|(action, what)| (Action::Permission(action), what));
+    row(state, &PERMISSION, &choices, is_armed, cols)
+}
+
+/// What can be done with a question.
+#[must_use]
+pub fn question(state: &State, is_armed: bool, cols: usize) -> Vec<Line> {
+    let contexts = [Context::Question, Context::Global];
+    let choices = [
+        (QuestionAction::Toggle, "choose"),
+        (QuestionAction::Next, "next field"),
+        (QuestionAction::Answer, "answer"),
+        (QuestionAction::Dismiss, "dismiss"),
+        (QuestionAction::Later, "later"),
+    ];
+    let choices = choices.map(|(action, what)| (Action::Question(action), what));
+    row(state, &contexts, &choices, is_armed, cols)
+}
+
+/// What can be done in a dialog.
+#[must_use]
+pub fn dialog(state: &State, contexts: &[Context], accept: &str, cancel: &str) -> Line {
+    let choices = [
+        (Action::Dialog(DialogAction::Accept), accept),
+        (Action::App(crate::tui::action::AppAction::Escape), cancel),
+    ];
+    choices.iter().fold(Line::new(), |line, (action, what)| {
+        let gap = if line.width() == 0 { 0 } else { GAP_COLS };
+        line.with_space(gap).with_line(choice(state, contexts, *action, what, true))
+    })
+}
+
+/// Says how many more rows there are above and below those in sight, and how to see them.
+#[must_use]
+pub fn more(state: &State, kind: PromptKind, (above, below): (usize, usize)) -> Line {
+    let text = match (above, below) {
+        (0, below) => words::count(below, "more row"),
+        (above, 0) => format!("{} above", words::count(above, "row")),
+        (above, below) => format!("{} above, {below} below", words::count(above, "row")),
+    };
+    let line = Line::of(&format!("  … {text}"), Ui::Caution);
+    let key =
+        state.settings.keymap.hint(&PERMISSION, Action::Permission(PermissionAction::FullView));
+    match (kind, key) {
+        (PromptKind::Permission, Some(key)) => line
+            .with(" · ", Ui::Muted)
+            .with(&key.to_string(), Ui::Key)
+            .with(" shows all", Ui::Muted),
+        (PromptKind::Permission | PromptKind::Question, _) => line,
+    }
+}
+
+/// Choices one beside the other, in as many rows as they take.
+fn row(
+    state: &State,
+    contexts: &[Context],
+    choices: &[(Action, &str)],
+    is_armed: bool,
+    cols: usize,
+) -> Vec<Line> {
+    let mut rows: Vec<Line> = Vec::new();
+    for (action, what) in choices {
+        let choice = choice(state, contexts, *action, what, is_armed);
+        match rows.last_mut() {
+            Some(row) if row.width() + GAP_COLS + choice.width() <= cols => {
+                let begun = std::mem::take(row);
+                *row = begun.with_space(GAP_COLS).with_line(choice);
+            }
+            Some(_) | None => rows.push(choice.indented(INDENT)),
+        }
+    }
+    rows
+}
+
+pub(super) fn choice(
+    state: &State,
+    contexts: &[Context],
+    action: Action,
+    what: &str,
+    is_live: bool,
+) -> Line {
+    let key = state.settings.keymap.hint(contexts, action).map(ToString::to_string);
+    let part = if is_live { Ui::Key } else { Ui::KeyDead };
+    let text = if is_live { Ui::Plain } else { Ui::KeyDead };
+    Line::of(key.as_deref().unwrap_or("(no key)"), part).with_space(1).with(what, text)
+}

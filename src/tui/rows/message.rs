@@ -1,0 +1,77 @@
+//! Messages, reasoning, and what went wrong.
+
+use super::{INDENT, Look, Rows};
+use crate::base::sanitize::Policy;
+use crate::domain::message::{Content, UserMessage, UserPart};
+use crate::tui::line::{Fade, Line, led};
+use crate::tui::mark::Mark;
+use crate::tui::rich::plain;
+use crate::tui::state::folds::Fold;
+use crate::tui::state::item::Growth;
+use crate::tui::theme::Ui;
+use crate::tui::words;
+
+/// A message of the person's, as it was typed.
+pub(super) fn user(rows: &mut Rows, message: &UserMessage, look: &Look<'_>) {
+    match &message.content {
+        Content::Text(text) => typed(rows, text, look),
+        Content::Parts(parts) => parts.iter().for_each(|part| user_part(rows, part, look)),
+    }
+}
+
+fn user_part(rows: &mut Rows, part: &UserPart, look: &Look<'_>) {
+    let about = match part {
+        UserPart::Text(part) => return typed(rows, &part.text, look),
+        UserPart::Attachment(file) => {
+            let size = file.size.map(|size| format!(" ({})", words::bytes(size)));
+            let line = file.line_number.map(|line| format!(":{line}"));
+            let (line, size) = (line.unwrap_or_default(), size.unwrap_or_default());
+            format!("@ {}{line}{size}", file.path)
+        }
+        UserPart::Image(image) => format!("@ image ({})", image.media_type),
+    };
+    rows.line(Line::of(&about, Ui::Muted).indented(INDENT.into()).cut(look.cols(0)));
+}
+
+fn typed(rows: &mut Rows, text: &str, look: &Look<'_>) {
+    let width = look.width.saturating_sub(INDENT).max(1);
+    rows.text(plain::rows(text, width, Policy::Reading), INDENT, Fade::Front);
+}
+
+/// The line of reasoning, folded or not.
+pub(super) fn reasoning(rows: &mut Rows, text: &str, growth: Growth, look: &Look<'_>) {
+    let sign = if look.way.fold == Fold::Open { "▾ " } else { "▸ " };
+    let mut head = Line::of(sign, Ui::Muted).indented(INDENT.into()).with("Reasoning", Ui::Muted);
+    match growth {
+        Growth::Settled | Growth::Interrupted => {
+            let lines = words::count(text.lines().count(), "line");
+            head = head.with(&format!(" · {lines}"), Ui::Muted);
+        }
+        Growth::Growing => head = head.with_space(1).with_mark(Mark::Running),
+    }
+    rows.line(head.cut(look.cols(0)));
+}
+
+/// Says that a crash ended a text.
+pub(super) fn cut_off(rows: &mut Rows, growth: Growth, look: &Look<'_>) {
+    if growth == Growth::Interrupted {
+        let head = Line::new().with_space(INDENT.into()).with_mark(Mark::Interrupted).with_space(1);
+        let text = "cut off when the program ended; the model will not see this";
+        rows.lines(led(head, text, Ui::Muted, look.cols(0)));
+    }
+}
+
+/// A model call failed.
+pub(super) fn failure(rows: &mut Rows, error: &str, look: &Look<'_>) {
+    let head = Line::new().with_space(INDENT.into()).with_mark(Mark::Failed).with_space(1);
+    let text = format!("The model did not answer: {error}");
+    rows.lines(led(head, &text, Ui::Plain, look.cols(0)));
+}
+
+/// A turn cannot be read.
+pub(super) fn damaged(rows: &mut Rows, why: &str, look: &Look<'_>) {
+    let head = Line::new().with_space(INDENT.into()).with_mark(Mark::Damaged).with_space(1);
+    rows.lines(led(head, "This turn cannot be read", Ui::Strong, look.cols(0)));
+    let space = Line::new().with_space(usize::from(INDENT) * 2);
+    rows.lines(led(space, why, Ui::Muted, look.cols(0)));
+}

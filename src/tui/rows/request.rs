@@ -1,0 +1,168 @@
+//! What a call would do, for a person to decide: everything that the stored request says, spelled
+//! out so that what is shown is what is approved.
+
+use super::{Look, Rows, json};
+use crate::base::sanitize::{self, Policy};
+use crate::domain::json::Json;
+use crate::domain::permission::plan::{LocatedPath, PermissionRequest, Preview};
+use crate::domain::turn::event::Classification;
+use crate::domain::turn::state::{Permission, ToolCall};
+use crate::tui::line::{Fade, Line, folded, led};
+use crate::tui::rich::{diff, plain};
+use crate::tui::theme::Ui;
+
+/// How far in what would happen stands.
+const DETAIL: u16 = 2;
+
+/// How much is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Extent {
+    /// What will happen, and why it is asked.
+    Prompt,
+    /// That and the arguments as the model gave them.
+    Whole,
+}
+
+/// Everything that a call would do, and why it is asked.
+#[must_use]
+pub fn rows(call: &ToolCall, extent: Extent, look: &Look<'_>) -> Rows {
+    let mut rows = Rows::default();
+    let Some(permission) = &call.permission else {
+        json::whole(&mut rows, &call.arguments, 0, Policy::Approval, look);
+        return rows;
+    };
+    if let Ok(request) = permission.request.read::<PermissionRequest>() {
+        planned(&mut rows, call, &request, look);
+        why(&mut rows, &request.rule, permission, look);
+    } else {
+        foreign(&mut rows, &permission.request, call, look);
+        why(&mut rows, "", permission, look);
+    }
+    if extent == Extent::Whole {
+        rows.line(Line::new());
+        rows.line(Line::of("Arguments, as the model gave them", Ui::Muted).cut(look.cols(0)));
+        json::whole(&mut rows, &call.arguments, DETAIL, Policy::Approval, look);
+    }
+    rows
+}
+
+/// What matters of a request, in one line of any length.
+#[must_use]
+pub fn brief(call: &ToolCall) -> String {
+    let request = call.permission.as_ref().map(|permission| &permission.request);
+    let request = request.and_then(|request| request.read::<PermissionRequest>().ok());
+    let planned = request.and_then(|request| {
+        let plan = request.plan;
+        let paths = plan.writes.into_iter().chain(plan.reads).map(|path| path.path);
+        plan.commands.into_iter().chain(paths).chain(plan.hosts).next()
+    });
+    planned.unwrap_or_else(|| json::brief(&call.arguments))
+}
+
+fn planned(rows: &mut Rows, call: &ToolCall, request: &PermissionRequest, look: &Look<'_>) {
+    let plan = &request.plan;
+    for command in &plan.commands {
+        self::command(rows, command, look);
+    }
+    let paths = plan.writes.iter().map(|path| ("writes", path));
+    for (what, path) in paths.chain(plan.reads.iter().map(|path| ("reads", path))) {
+        located(rows, what, path, look);
+    }
+    for host in &plan.hosts {
+        fact(rows, "reaches", host, look);
+    }
+    match &request.preview {
+        Preview::None => {
+            let says_nothing = plan.commands.is_empty()
+                && plan.writes.is_empty()
+                && plan.reads.is_empty()
+                && plan.hosts.is_empty();
+            if says_nothing {
+                json::whole(rows, &call.arguments, DETAIL, Policy::Approval, look);
+            }
+        }
+        Preview::Text { text } => {
+            rows.text(plain::rows(text, width(look), Policy::Approval), DETAIL, Fade::Front);
+        }
+        Preview::Diff { path, diff, created } => {
+            let what = if *created { "makes" } else { "changes" };
+            // A path that the plan named already says nothing new.
+            if *created || plan.writes.iter().all(|known| known.path != *path) {
+                fact(rows, what, path, look);
+            }
+            rows.text(diff::patch_rows(diff, width(look), Policy::Approval), DETAIL, Fade::Front);
+        }
+    }
+    if !plan.commands.is_empty() {
+        fact(rows, "in", &plan.folder, look);
+    }
+}
+
+/// A command, line by line; each begins a row.
+fn command(rows: &mut Rows, command: &str, look: &Look<'_>) {
+    for (at, line) in command.split('\n').enumerate() {
+        let sign = if at == 0 { "$ " } else { "  " };
+        let text = plain::rows(line, width(look), Policy::Approval);
+        let drawn = text.iter().enumerate().map(|(row, text)| {
+            let sign = if row == 0 { sign } else { "  " };
+            Line::of(sign, Ui::Key).with_row(text, Fade::Front)
+        });
+        rows.lines(drawn.collect::<Vec<_>>());
+    }
+}
+
+fn located(rows: &mut Rows, what: &str, path: &LocatedPath, look: &Look<'_>) {
+    fact(rows, what, &path.path, look);
+    if path.inside && path.resolved.ends_with(&path.path) {
+        return;
+    }
+    let (note, part) = if path.inside {
+        ("which is ", Ui::Muted)
+    } else {
+        ("! outside the folder: ", Ui::Caution)
+    };
+    let line = Line::new().with_space(usize::from(DETAIL) * 2).with(note, part);
+    let resolved = sanitize::for_approval(&path.resolved).into_owned();
+    rows.lines(folded(line.with(&resolved, Ui::Plain), look.cols(0)));
+}
+
+fn fact(rows: &mut Rows, what: &str, of: &str, look: &Look<'_>) {
+    let of = sanitize::for_approval(of).replace('\n', "␊");
+    let line = Line::of(&format!("{what:<8}"), Ui::Muted).with(&of, Ui::Plain);
+    rows.lines(folded(line.indented(DETAIL.into()), look.cols(0)));
+}
+
+/// A request of another implementation: as it is.
+fn foreign(rows: &mut Rows, request: &Json, call: &ToolCall, look: &Look<'_>) {
+    json::whole(rows, request, DETAIL, Policy::Approval, look);
+    json::whole(rows, &call.arguments, DETAIL, Policy::Approval, look);
+}
+
+/// Why the person is asked.
+fn why(rows: &mut Rows, rule: &str, permission: &Permission, look: &Look<'_>) {
+    if !rule.is_empty() {
+        fact(rows, "rule", rule, look);
+    }
+    let mut say = |text: &str, part: Ui| {
+        let space = Line::new().with_space(DETAIL.into());
+        rows.lines(led(space, &sanitize::for_approval(text), part, look.cols(0)));
+    };
+    if let Some(error) = &permission.checker_error {
+        say(&format!("! the rules could not be applied: {error}"), Ui::Caution);
+    }
+    if let Some((opinion, reason)) = &permission.classified {
+        let opinion = match opinion {
+            Classification::Allow => "allows it",
+            Classification::Deny => "would deny it",
+            Classification::Defer => "leaves it to you",
+        };
+        say(&format!("the classifier {opinion}: {reason}"), Ui::Muted);
+    }
+    if let Some(error) = &permission.classification_failed {
+        say(&format!("the classifier could not say: {error}"), Ui::Muted);
+    }
+}
+
+fn width(look: &Look<'_>) -> u16 {
+    look.width.saturating_sub(DETAIL).max(1)
+}

@@ -1,0 +1,66 @@
+//! Which turns run now, of all sessions. Known from the live stream alone; nothing runs when the
+//! program starts.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::base::id::{SessionId, TurnId};
+
+/// The turns that run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    turns: BTreeMap<TurnId, Run>,
+    sessions: BTreeMap<SessionId, TurnId>,
+}
+
+/// A turn that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Its session; none for a standalone turn.
+    pub session: Option<SessionId>,
+    /// Since when it runs without a rest, on the clock of [`Now::elapsed`](super::Now::elapsed).
+    pub since: Duration,
+}
+
+impl Activity {
+    /// Notes that a turn runs now.
+    pub fn started(&mut self, turn: TurnId, run: Run) {
+        if let Some(session) = &run.session {
+            self.sessions.insert(session.clone(), turn.clone());
+        }
+        self.turns.insert(turn, run);
+    }
+
+    /// Notes that it no longer does.
+    pub fn rested(&mut self, turn: &TurnId) {
+        let session = self.turns.remove(turn).and_then(|run| run.session);
+        let Some(session) = session else { return };
+        if self.sessions.get(&session) == Some(turn) {
+            self.sessions.remove(&session);
+        }
+    }
+
+    /// Whether this turn runs.
+    #[must_use]
+    pub fn runs(&self, turn: &TurnId) -> bool {
+        self.turns.contains_key(turn)
+    }
+
+    /// How this turn runs, if it does.
+    #[must_use]
+    pub fn run(&self, turn: &TurnId) -> Option<&Run> {
+        self.turns.get(turn)
+    }
+
+    /// The turn that runs in a session.
+    #[must_use]
+    pub fn turn_of(&self, session: &SessionId) -> Option<&TurnId> {
+        self.sessions.get(session)
+    }
+
+    /// In how many sessions a turn runs.
+    #[must_use]
+    pub fn session_count(&self) -> usize {
+        self.sessions.len()
+    }
+}

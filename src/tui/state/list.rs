@@ -1,0 +1,398 @@
+//! The session list: every session that is known, in order, found in logarithmic time.
+//!
+//! Nothing here walks over all sessions: rows are reached from a row, as the screen and the person
+//! do, and the filter looks at a bounded number of sessions at a time.
+
+pub mod filter;
+pub mod tree;
+pub mod waiting;
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::app::command::{ListSettings, SortBy};
+use crate::base::id::SessionId;
+use crate::domain::session::entry::SessionIndexEntry;
+use crate::tui::editor::Editor;
+use crate::tui::keymap::context::Context;
+use filter::Filter;
+use tree::Tree;
+use waiting::WaitingCalls;
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct List {
+    entries: HashMap<SessionId, Arc<SessionIndexEntry>>,
+    tree: Tree,
+    waiting: WaitingCalls,
+    /// The session under the cursor; none until the person has moved, then the first row has it.
+    pub selected: Option<SessionId>,
+    /// The row of the list's area where the selected session stands, from 0. What is inserted or
+    /// removed around it does not move it, unless all rows fit: then they begin at the top.
+    pub selected_row: u16,
+    /// The sessions that are marked.
+    pub marks: BTreeSet<SessionId>,
+    /// How it is sorted and whether it is hidden.
+    pub settings: ListSettings,
+    /// What narrows it down, if anything does.
+    pub filter: Option<Filter>,
+    /// The title that is being changed.
+    pub rename: Option<Rename>,
+    /// How far the reading of all sessions is.
+    pub scan: Scan,
+    /// What was deleted last and can be taken back.
+    pub deleted: Vec<SessionId>,
+}
+
+/// A title that is being changed, in its row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rename {
+    /// The session.
+    pub session: SessionId,
+    /// The new title.
+    pub field: Editor,
+}
+
+/// How far the reading of all sessions is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scan {
+    /// It runs.
+    Running {
+        /// How many have been read.
+        done: usize,
+        /// How many there are; 0 while that is not known.
+        total: usize,
+    },
+    /// All have been read.
+    Ended {
+        /// How long that took, in milliseconds.
+        took_ms: u64,
+    },
+    /// They could not be listed.
+    Failed(String),
+}
+
+impl Default for Scan {
+    fn default() -> Self {
+        Self::Running { done: 0, total: 0 }
+    }
+}
+
+/// A session in the list, and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The session.
+    pub session: SessionId,
+    /// How many sessions it stands under; 0 for most. Always 0 while a filter is on.
+    pub depth: usize,
+}
+
+impl List {
+    /// What is known about a session.
+    #[must_use]
+    pub fn entry(&self, session: &SessionId) -> Option<&Arc<SessionIndexEntry>> {
+        self.entries.get(session)
+    }
+
+    /// How many sessions there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The calls of all sessions that wait for a person, the oldest first.
+    #[must_use]
+    pub fn waiting(&self) -> &WaitingCalls {
+        &self.waiting
+    }
+
+    /// Takes in what is known about a session now.
+    pub fn put(&mut self, entry: &Arc<SessionIndexEntry>) {
+        let session = entry.session_id.clone();
+        let old = self.entries.insert(session, Arc::clone(entry));
+        if let Some(old) = &old {
+            self.waiting.remove_of(old);
+        }
+        self.waiting.insert_of(entry);
+        self.tree.put(old.as_deref(), entry, &self.entries);
+        if let Some(filter) = &mut self.filter {
+            filter.put(old.as_deref(), entry, self.settings.sort);
+        }
+    }
+
+    /// Forgets a session. The cursor goes to the next row, or to the one before.
+    pub fn remove(&mut self, session: &SessionId) {
+        if self.selected.as_ref() == Some(session) {
+            let next = self.after(session).or_else(|| self.before(session));
+            self.selected = next.map(|row| row.session);
+        }
+        let Some(old) = self.entries.remove(session) else { return };
+        self.marks.remove(session);
+        if self.rename.as_ref().is_some_and(|rename| rename.session == *session) {
+            self.rename = None;
+        }
+        self.waiting.remove_of(&old);
+        self.tree.remove(&old, &self.entries);
+        if let Some(filter) = &mut self.filter {
+            filter.remove(&old, self.settings.sort);
+        }
+    }
+
+    /// The first row.
+    #[must_use]
+    pub fn first(&self) -> Option<Row> {
+        match &self.filter {
+            Some(filter) => filter.first().map(Row::top_level),
+            None => self.tree.first(self.settings.sort),
+        }
+    }
+
+    /// The last row.
+    #[must_use]
+    pub fn last(&self) -> Option<Row> {
+        match &self.filter {
+            Some(filter) => filter.last().map(Row::top_level),
+            None => self.tree.last(self.settings.sort),
+        }
+    }
+
+    /// The row after that of a session.
+    #[must_use]
+    pub fn after(&self, session: &SessionId) -> Option<Row> {
+        let entry = self.entries.get(session)?;
+        match &self.filter {
+            Some(filter) => filter.after(entry, self.settings.sort).map(Row::top_level),
+            None => self.tree.after(entry, &self.entries, self.settings.sort),
+        }
+    }
+
+    /// The row before that of a session.
+    #[must_use]
+    pub fn before(&self, session: &SessionId) -> Option<Row> {
+        let entry = self.entries.get(session)?;
+        match &self.filter {
+            Some(filter) => filter.before(entry, self.settings.sort).map(Row::top_level),
+            None => self.tree.before(entry, &self.entries, self.settings.sort),
+        }
+    }
+
+    /// The row of a session; none if the filter hides it.
+    #[must_use]
+    pub fn row(&self, session: &SessionId) -> Option<Row> {
+        let entry = self.entries.get(session)?;
+        if let Some(filter) = &self.filter {
+            return filter.has(entry, self.settings.sort).then(|| Row::top_level(session));
+        }
+        Some(Row { session: session.clone(), depth: tree::depth_of(entry, &self.entries) })
+    }
+
+    /// The row under the cursor: the selected one, or the first while none is.
+    #[must_use]
+    pub fn cursor(&self) -> Option<Row> {
+        self.selected.as_ref().and_then(|session| self.row(session)).or_else(|| self.first())
+    }
+
+    /// What an action on sessions is about: the marked ones, or the one under the cursor.
+    #[must_use]
+    pub fn chosen(&self) -> Vec<SessionId> {
+        if self.marks.is_empty() {
+            return self.cursor().map(|row| row.session).into_iter().collect();
+        }
+        self.marks.iter().cloned().collect()
+    }
+
+    /// Sorts in another order.
+    pub fn sort(&mut self, sort: SortBy) {
+        self.settings.sort = sort;
+        self.restart_filter();
+    }
+
+    /// Looks at the next sessions for the filter.
+    pub fn filter_more(&mut self) {
+        if let Some(filter) = &mut self.filter {
+            filter.look(&self.tree, &self.entries, self.settings.sort);
+        }
+    }
+
+    /// Looks at all sessions again, for a pattern or an order that changed.
+    pub fn restart_filter(&mut self) {
+        if let Some(filter) = &mut self.filter {
+            filter.restart();
+        }
+        self.filter_more();
+    }
+
+    pub(super) fn contexts(&self) -> &'static [Context] {
+        if self.rename.is_some() {
+            return &[Context::Field, Context::Editing, Context::Global];
+        }
+        match &self.filter {
+            Some(filter) if filter.is_typed => {
+                &[Context::Filter, Context::Editing, Context::Global]
+            }
+            Some(_) | None => &[Context::List, Context::Moving, Context::Global],
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.filter.as_ref().filter(|filter| filter.is_looking()).map(|_| Duration::ZERO)
+    }
+}
+
+impl Row {
+    fn top_level(session: &SessionId) -> Self {
+        Self { session: session.clone(), depth: 0 }
+    }
+}
+
+#[cfg(test)]
+pub(in crate::tui) mod tests {
+    use super::*;
+    use crate::base::clock::Timestamp;
+    use crate::domain::session::event::Origin;
+    use crate::tui::editor::Shape;
+    use proptest::prelude::*;
+
+    /// An entry whose activity and creation are `at` seconds after the beginning.
+    pub(in crate::tui) fn entry(id: &str, title: &str, at: i64) -> SessionIndexEntry {
+        let at = Timestamp::from_ms(at * 1000);
+        let mut entry = SessionIndexEntry::damaged(SessionId::from(id), at, String::new());
+        entry.title = Some(title.to_owned());
+        entry.error = None;
+        entry
+    }
+
+    fn child(id: &str, of: &str) -> SessionIndexEntry {
+        let parent_session = Some(SessionId::from(of));
+        SessionIndexEntry { parent_session, origin: Some(Origin::Subagent), ..entry(id, id, 0) }
+    }
+
+    fn list(entries: Vec<SessionIndexEntry>) -> List {
+        let mut list = List::default();
+        for entry in entries {
+            list.put(&Arc::new(entry));
+        }
+        list
+    }
+
+    fn ids(list: &List) -> Vec<String> {
+        let rows = std::iter::successors(list.first(), |row| list.after(&row.session));
+        rows.map(|row| format!("{}{}", " ".repeat(row.depth), row.session)).collect()
+    }
+
+    fn check_rows(list: &List, expected: &[&str]) {
+        assert_eq!(ids(list), expected);
+        let back = std::iter::successors(list.last(), |row| list.before(&row.session));
+        let mut back: Vec<_> =
+            back.map(|row| format!("{}{}", " ".repeat(row.depth), row.session)).collect();
+        back.reverse();
+        assert_eq!(back, expected, "backwards");
+    }
+
+    #[test]
+    fn the_order_is_by_activity_creation_or_title() {
+        let mut older = entry("a", "Zebra", 1);
+        older.active_at = Timestamp::from_ms(9000);
+        let mut list = list(vec![older, entry("b", "apple", 3), entry("c", "Berry", 2)]);
+        check_rows(&list, &["a", "b", "c"]);
+        list.sort(SortBy::Creation);
+        check_rows(&list, &["b", "c", "a"]);
+        list.sort(SortBy::Title);
+        check_rows(&list, &["b", "c", "a"]);
+        list.put(&Arc::new(entry("b", "zz", 3)));
+        check_rows(&list, &["c", "a", "b"]);
+    }
+
+    #[test]
+    fn child_sessions_stand_under_their_parent_whenever_they_come() {
+        let mut list =
+            list(vec![child("p2", "p1"), child("p3", "p2"), entry("z", "z", 9), child("p4", "p1")]);
+        assert_eq!(ids(&list)[0], "z");
+        list.put(&Arc::new(entry("p1", "parent", 5)));
+        check_rows(&list, &["z", "p1", " p2", "  p3", " p4"]);
+        list.remove(&SessionId::from("p2"));
+        check_rows(&list, &["z", "p1", " p4", "p3"]);
+        list.remove(&SessionId::from("p1"));
+        check_rows(&list, &["z", "p3", "p4"]);
+    }
+
+    #[test]
+    fn sessions_that_name_each_other_as_parent_are_all_shown() {
+        let list = list(vec![child("a", "b"), child("b", "a")]);
+        check_rows(&list, &["a", " b"]);
+    }
+
+    #[test]
+    fn removing_the_selected_session_selects_its_neighbour() {
+        let mut list = list(vec![entry("a", "", 3), entry("b", "", 2), entry("c", "", 1)]);
+        list.selected = Some(SessionId::from("b"));
+        list.remove(&SessionId::from("b"));
+        assert_eq!(list.selected, Some(SessionId::from("c")));
+        list.remove(&SessionId::from("c"));
+        assert_eq!(list.selected, Some(SessionId::from("a")));
+        list.remove(&SessionId::from("a"));
+        assert_eq!((list.selected.clone(), list.cursor()), (None, None));
+    }
+
+    fn any_entry() -> impl Strategy<Value = SessionIndexEntry> {
+        (0..8u8, 0..4i64, "[ab]{0,2}", prop::option::of(0..8u8)).prop_map(
+            |(id, at, title, parent)| {
+                let mut made = entry(&id.to_string(), &title, at);
+                made.origin = parent.map(|_| Origin::Subagent);
+                made.parent_session = parent.map(|parent| SessionId::from(parent.to_string()));
+                made
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn every_session_has_one_row_forwards_and_backwards_whatever_happened(
+            steps in prop::collection::vec((any_entry(), any::<bool>()), 0..40),
+            sort in prop::sample::select(vec![SortBy::Activity, SortBy::Creation, SortBy::Title]),
+            pattern in prop::option::of("[ab]{1,2}"),
+        ) {
+            let mut list = List::default();
+            list.sort(sort);
+            list.filter = pattern.as_deref().map(|pattern| {
+                let mut filter = Filter::new();
+                filter.field = Editor::with_text(Shape::Line, pattern);
+                filter
+            });
+            list.restart_filter();
+            let mut kept = BTreeSet::new();
+            for (entry, gone) in steps {
+                if gone {
+                    kept.remove(&entry.session_id);
+                    list.remove(&entry.session_id);
+                } else {
+                    kept.insert(entry.session_id.clone());
+                    list.put(&Arc::new(entry));
+                }
+            }
+            list.filter_more();
+            let rows: Vec<_> =
+                std::iter::successors(list.first(), |row| list.after(&row.session)).collect();
+            let mut back: Vec<_> =
+                std::iter::successors(list.last(), |row| list.before(&row.session)).collect();
+            back.reverse();
+            prop_assert_eq!(&rows, &back);
+            let shown: BTreeSet<_> = rows.iter().map(|row| row.session.clone()).collect();
+            prop_assert_eq!(shown.len(), rows.len());
+            let matching = kept.into_iter().filter(|id| {
+                let title = list.entry(id).and_then(|entry| entry.title.clone());
+                let (title, wanted) = (title.unwrap_or_default(), pattern.as_deref().unwrap_or(""));
+                let mut chars = title.chars();
+                wanted.chars().all(|c| chars.any(|found| found == c))
+            });
+            prop_assert_eq!(shown, matching.collect());
+        }
+    }
+}

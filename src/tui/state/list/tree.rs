@@ -1,0 +1,238 @@
+//! Sessions in order, child sessions under their parents, in every order at once: changing the
+//! order costs nothing.
+
+use std::cmp::Reverse;
+use std::collections::btree_set::Range;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::app::command::SortBy;
+use crate::base::clock::Timestamp;
+use crate::base::id::SessionId;
+use crate::domain::session::entry::SessionIndexEntry;
+use crate::domain::session::event::Origin;
+use crate::tui::state::list::Row;
+
+type Entries = HashMap<SessionId, Arc<SessionIndexEntry>>;
+
+/// Where a session stands in an order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    rank: Rank,
+    session: SessionId,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Newest(Reverse<Timestamp>),
+    Title(String),
+}
+
+impl Place {
+    /// The place of a session in an order.
+    #[must_use]
+    pub fn of(entry: &SessionIndexEntry, sort: SortBy) -> Self {
+        let rank = match sort {
+            SortBy::Activity => Rank::Newest(Reverse(entry.active_at)),
+            SortBy::Creation => Rank::Newest(Reverse(entry.created_at)),
+            SortBy::Title => Rank::Title(entry.title.as_deref().unwrap_or("").to_lowercase()),
+        };
+        Self { rank, session: entry.session_id.clone() }
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+}
+
+/// See the module. It keeps ids and what they are sorted by; the entries are the list's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tree {
+    by_activity: BTreeSet<Place>,
+    by_creation: BTreeSet<Place>,
+    by_title: BTreeSet<Place>,
+    /// The sessions that stand under each, by age. Children of a parent that is not there (yet)
+    /// stand at the top until it is.
+    children: HashMap<SessionId, BTreeSet<SessionId>>,
+}
+
+impl Tree {
+    /// Takes an entry in, in place of the `old` one; `entries` has it already.
+    pub(super) fn put(
+        &mut self,
+        old: Option<&SessionIndexEntry>,
+        entry: &SessionIndexEntry,
+        entries: &Entries,
+    ) {
+        if let Some(old) = old {
+            self.unlink(old);
+        }
+        match parent_of(entry) {
+            Some(parent) => {
+                self.children.entry(parent.clone()).or_default().insert(entry.session_id.clone());
+                if !entries.contains_key(parent) {
+                    self.insert_root(entry);
+                }
+            }
+            None => self.insert_root(entry),
+        }
+        if old.is_none() {
+            for child in self.children_of(&entry.session_id, entries) {
+                self.remove_root(&child);
+            }
+        }
+    }
+
+    /// Lets an entry go; `entries` has it no more. Its children stand at the top from now on.
+    pub(super) fn remove(&mut self, old: &SessionIndexEntry, entries: &Entries) {
+        self.unlink(old);
+        for child in self.children_of(&old.session_id, entries) {
+            self.insert_root(&child);
+        }
+    }
+
+    /// The first row.
+    pub(super) fn first(&self, sort: SortBy) -> Option<Row> {
+        self.order(sort).first().map(|place| Row { session: place.session.clone(), depth: 0 })
+    }
+
+    /// The last row.
+    pub(super) fn last(&self, sort: SortBy) -> Option<Row> {
+        self.order(sort).last().map(|place| self.deepest(place.session.clone(), 0))
+    }
+
+    /// The row after that of an entry.
+    pub(super) fn after(
+        &self,
+        entry: &SessionIndexEntry,
+        entries: &Entries,
+        sort: SortBy,
+    ) -> Option<Row> {
+        let mut depth = depth_of(entry, entries);
+        if let Some(child) = self.children.get(&entry.session_id).and_then(BTreeSet::first) {
+            return Some(Row { session: child.clone(), depth: depth + 1 });
+        }
+        let mut at = entry;
+        while let Some(parent) = parent_in(at, entries) {
+            let siblings = self.children.get(&parent.session_id);
+            let behind = (Bound::Excluded(&at.session_id), Bound::Unbounded);
+            if let Some(next) = siblings.and_then(|ids| ids.range::<SessionId, _>(behind).next()) {
+                return Some(Row { session: next.clone(), depth });
+            }
+            depth = depth.saturating_sub(1);
+            at = parent;
+        }
+        let next = self.roots_after(&Place::of(at, sort), sort).next();
+        next.map(|place| Row { session: place.session.clone(), depth: 0 })
+    }
+
+    /// The row before that of an entry.
+    pub(super) fn before(
+        &self,
+        entry: &SessionIndexEntry,
+        entries: &Entries,
+        sort: SortBy,
+    ) -> Option<Row> {
+        let depth = depth_of(entry, entries);
+        let Some(parent) = parent_in(entry, entries) else {
+            let before = self.order(sort).range(..Place::of(entry, sort)).next_back()?;
+            return Some(self.deepest(before.session.clone(), 0));
+        };
+        let siblings = self.children.get(&parent.session_id);
+        let before =
+            siblings.and_then(|ids| ids.range::<SessionId, _>(..&entry.session_id).next_back());
+        Some(before.map_or_else(
+            || Row { session: parent.session_id.clone(), depth: depth.saturating_sub(1) },
+            |sibling| self.deepest(sibling.clone(), depth),
+        ))
+    }
+
+    /// The sessions at the top that come after a place.
+    pub(super) fn roots_after(&self, place: &Place, sort: SortBy) -> Range<'_, Place> {
+        self.order(sort).range((Bound::Excluded(place.clone()), Bound::Unbounded))
+    }
+
+    /// The sessions at the top.
+    pub(super) fn roots(&self, sort: SortBy) -> Range<'_, Place> {
+        self.order(sort).range::<Place, _>(..)
+    }
+
+    /// A session and all that stand under it, in order.
+    pub(super) fn family(&self, session: &SessionId) -> Vec<SessionId> {
+        let mut family = Vec::new();
+        let mut open = vec![session.clone()];
+        while let Some(next) = open.pop() {
+            open.extend(self.children.get(&next).into_iter().flatten().rev().cloned());
+            family.push(next);
+        }
+        family
+    }
+
+    fn order(&self, sort: SortBy) -> &BTreeSet<Place> {
+        match sort {
+            SortBy::Activity => &self.by_activity,
+            SortBy::Creation => &self.by_creation,
+            SortBy::Title => &self.by_title,
+        }
+    }
+
+    fn insert_root(&mut self, entry: &SessionIndexEntry) {
+        self.by_activity.insert(Place::of(entry, SortBy::Activity));
+        self.by_creation.insert(Place::of(entry, SortBy::Creation));
+        self.by_title.insert(Place::of(entry, SortBy::Title));
+    }
+
+    fn remove_root(&mut self, entry: &SessionIndexEntry) {
+        self.by_activity.remove(&Place::of(entry, SortBy::Activity));
+        self.by_creation.remove(&Place::of(entry, SortBy::Creation));
+        self.by_title.remove(&Place::of(entry, SortBy::Title));
+    }
+
+    fn unlink(&mut self, old: &SessionIndexEntry) {
+        self.remove_root(old);
+        let Some(parent) = parent_of(old) else { return };
+        let Some(siblings) = self.children.get_mut(parent) else { return };
+        siblings.remove(&old.session_id);
+        if siblings.is_empty() {
+            self.children.remove(parent);
+        }
+    }
+
+    fn children_of(&self, session: &SessionId, entries: &Entries) -> Vec<Arc<SessionIndexEntry>> {
+        let ids = self.children.get(session).into_iter().flatten();
+        ids.filter_map(|id| entries.get(id)).cloned().collect()
+    }
+
+    /// The last row of a session and all that stand under it.
+    fn deepest(&self, session: SessionId, depth: usize) -> Row {
+        let mut row = Row { session, depth };
+        while let Some(last) = self.children.get(&row.session).and_then(BTreeSet::last) {
+            row = Row { session: last.clone(), depth: row.depth + 1 };
+        }
+        row
+    }
+}
+
+/// Under how many sessions an entry stands.
+pub(super) fn depth_of(entry: &SessionIndexEntry, entries: &Entries) -> usize {
+    std::iter::successors(parent_in(entry, entries), |at| parent_in(at, entries)).count()
+}
+
+/// The session under which one stands, if it is there.
+fn parent_in<'a>(entry: &SessionIndexEntry, entries: &'a Entries) -> Option<&'a SessionIndexEntry> {
+    parent_of(entry).and_then(|parent| entries.get(parent)).map(Arc::as_ref)
+}
+
+/// The session under which one belongs. Ids sort by time, so a parent whose id is not the smaller
+/// one is a mistake of its log, and going by ids there is no circle.
+fn parent_of(entry: &SessionIndexEntry) -> Option<&SessionId> {
+    match entry.origin {
+        Some(Origin::Subagent) => {
+            entry.parent_session.as_ref().filter(|parent| **parent < entry.session_id)
+        }
+        Some(Origin::Job) | None => None,
+    }
+}

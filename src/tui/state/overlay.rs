@@ -1,0 +1,102 @@
+//! What lies over everything else and takes the keys: one thing at a time.
+
+use crate::base::id::{SessionId, TurnId};
+use crate::tui::editor::Editor;
+use crate::tui::keymap::context::Context;
+use crate::tui::state::list::waiting::WaitingCall;
+use crate::tui::state::prompts::Prompt;
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Overlay {
+    /// The keys of the place where the person is.
+    Help(Help),
+    /// A question with yes and no.
+    Confirm(Confirm),
+    /// A reason that goes with a denial.
+    Reason(Reason),
+    /// All that a call would do, whole; the keys of its prompt work here too.
+    Full(Full),
+    /// Everything that waits, in all sessions.
+    Waiting(Waiting),
+    /// Several code blocks, of which one is to be copied.
+    Codes(Codes),
+}
+
+/// The keys of the place where the person is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Help {
+    /// Where.
+    pub contexts: &'static [Context],
+    /// How many rows are above the view.
+    pub scroll: usize,
+}
+
+/// A question with yes and no. Yes counts only once the question has been drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Confirm {
+    /// What is asked.
+    pub about: About,
+    /// Whether it has been drawn.
+    pub is_drawn: bool,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    /// Whether to delete these sessions.
+    Delete(Vec<SessionId>),
+    /// Whether to quit although turns run: they are left interrupted and can be resumed.
+    Quit,
+    /// Whether to close the interrupted turn of this session and send the text then.
+    CloseAndSend(SessionId),
+    /// Whether to stop this turn, which waits for somebody.
+    Stop(TurnId),
+}
+
+/// A reason that goes with a denial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reason {
+    /// What is denied.
+    pub prompt: Prompt,
+    /// The reason.
+    pub field: Editor,
+}
+
+/// All that a call would do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Full {
+    /// The call.
+    pub prompt: Prompt,
+    /// How many rows are above the view.
+    pub scroll: usize,
+}
+
+/// Everything that waits, in all sessions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// The call under the cursor; none until the person has moved, then the first row has it.
+    pub selected: Option<WaitingCall>,
+}
+
+/// Several code blocks, of which one is to be copied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Codes {
+    /// The blocks; the first one has the number 1.
+    pub blocks: Vec<String>,
+}
+
+impl Overlay {
+    /// Where its keys are looked up, the nearest place first.
+    #[must_use]
+    pub fn contexts(&self) -> &'static [Context] {
+        match self {
+            Self::Help(_) => &[Context::Help, Context::Moving, Context::Global],
+            Self::Confirm(_) => &[Context::Confirm, Context::Global],
+            Self::Reason(_) => &[Context::Field, Context::Editing, Context::Global],
+            Self::Full(_) => &[Context::Permission, Context::Moving, Context::Global],
+            Self::Waiting(_) => &[Context::Waiting, Context::Moving, Context::Global],
+            Self::Codes(_) => &[Context::Global],
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What the status line and the toasts say, and what is known about the window.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::base::id::SessionId;
+use crate::domain::agent::ModelDescriptor;
+use crate::tui::input::Rgb;
+
+/// More would hide the conversation; the oldest goes first.
+pub const TOASTS_MAX: usize = 3;
+/// Long enough to read two lines.
+const TOAST_STAYS: Duration = Duration::from_secs(5);
+/// What went wrong takes longer to read.
+const PROBLEM_STAYS: Duration = Duration::from_secs(12);
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Short messages, the oldest first; at most [`TOASTS_MAX`].
+    pub toasts: VecDeque<Toast>,
+    /// Which model answers when nothing else is said.
+    pub model: Option<ChosenModel>,
+    /// The sessions whose turns were interrupted when the last run ended badly; empty if it ended
+    /// well.
+    pub interrupted: Vec<SessionId>,
+    /// Whether the window has the focus.
+    pub window: Window,
+    /// Whether the last frame showed anything that turns.
+    pub spinner_in_sight: bool,
+    /// The colours that the terminal says it has.
+    pub colours: Colours,
+}
+
+/// A short message that goes by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Toast {
+    /// What it says.
+    pub text: String,
+    /// What it is.
+    pub tone: Tone,
+    /// When it goes, on the clock of [`Now::elapsed`](super::Now::elapsed).
+    pub until: Duration,
+}
+
+/// What a toast is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Something happened.
+    Plain,
+    /// Something did not happen that was asked for.
+    Problem,
+}
+
+/// Which model answers when nothing else is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenModel {
+    /// The model.
+    pub model: ModelDescriptor,
+    /// Why it.
+    pub why: String,
+}
+
+/// Whether the window has the focus.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Window {
+    /// It has, or the terminal does not tell.
+    #[default]
+    Focused,
+    /// It has not.
+    Unfocused,
+}
+
+/// The default colours of the terminal, as far as it told them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Colours {
+    /// Of text.
+    pub foreground: Option<Rgb>,
+    /// Behind it.
+    pub background: Option<Rgb>,
+}
+
+impl Status {
+    /// Shows a message for a while. One that is shown already stays longer instead of twice.
+    pub fn toast(&mut self, tone: Tone, text: impl Into<String>, now: Duration) {
+        let text = text.into();
+        self.toasts.retain(|toast| toast.text != text);
+        if self.toasts.len() == TOASTS_MAX {
+            self.toasts.pop_front();
+        }
+        let stays = match tone {
+            Tone::Plain => TOAST_STAYS,
+            Tone::Problem => PROBLEM_STAYS,
+        };
+        self.toasts.push_back(Toast { text, tone, until: now + stays });
+    }
+
+    /// Lets go of what has been shown long enough.
+    pub fn expire(&mut self, now: Duration) {
+        self.toasts.retain(|toast| toast.until > now);
+    }
+
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.toasts.iter().map(|toast| toast.until).min()
+    }
+}

@@ -1,0 +1,119 @@
+//! Stopping and leaving: the ladders of Escape and Ctrl-C, and the way out.
+
+use crate::app::command::Command;
+use crate::base::id::TurnId;
+use crate::tui::action::AppAction;
+use crate::tui::effect::Effect;
+use crate::tui::state::form::Spot;
+use crate::tui::state::keys::StepKind;
+use crate::tui::state::overlay::{About, Confirm, Overlay};
+use crate::tui::state::{Focus, State};
+use crate::tui::update::{
+    Effects, composer, drafts, focus, hint, list, may_write, overlay, prompts, tell,
+};
+
+/// Ctrl-C: out of what lies on top; else with text, that goes into the history; else the running
+/// turn stops; else a second one quits.
+pub(super) fn interrupt(state: &mut State, out: &mut Effects) {
+    let step = state.keys.take_step(state.now.elapsed);
+    if let Some(Overlay::Confirm(Confirm { about: About::Quit, is_drawn: true })) = &state.overlay {
+        return leave(state, out);
+    }
+    if overlay::close(state, out) || list::leave_text(state) || clear_text(state, out) {
+        return;
+    }
+    if let Some(turn) = state.running_turn().cloned() {
+        return stop(state, turn, out);
+    }
+    match step {
+        Some(StepKind::Quit) => quit(state, out),
+        Some(StepKind::Stop(_)) | None => {
+            state.keys.begin(StepKind::Quit, state.now.elapsed);
+            let again = hint::anywhere(state, AppAction::Interrupt);
+            tell(state, format!("{again} again quits"));
+        }
+    }
+}
+
+/// Escape closes what is on top. In the composer it arms the stop of a running turn, and a second
+/// one stops it; text is never touched.
+pub(super) fn escape(state: &mut State, out: &mut Effects) {
+    let step = state.keys.take_step(state.now.elapsed);
+    if overlay::close(state, out) {
+        return;
+    }
+    match state.focus {
+        Focus::Prompt => prompts::put_off(state),
+        Focus::List => list::escape(state, out),
+        Focus::Timeline => state.status.toasts.clear(),
+        Focus::Composer => match (state.running_turn().cloned(), step) {
+            (Some(turn), Some(StepKind::Stop(armed))) if armed == turn => stop(state, turn, out),
+            (Some(turn), _) => {
+                state.keys.begin(StepKind::Stop(turn), state.now.elapsed);
+                let again = hint::anywhere(state, AppAction::Escape);
+                tell(state, format!("{again} again stops the turn"));
+            }
+            (None, _) => focus::go(state, Focus::Timeline, out),
+        },
+    }
+}
+
+/// Ends a turn, whether it runs or waits.
+pub(super) fn stop(state: &mut State, turn: TurnId, out: &mut Effects) {
+    if may_write(state) {
+        tell(state, "Stopping the turn");
+        out.push(Effect::App(Command::Stop(turn)));
+    }
+}
+
+/// Quits if there is nothing in the composer.
+pub(super) fn quit_if_empty(state: &mut State, out: &mut Effects) {
+    if state.composer.editor.is_empty() {
+        quit(state, out);
+    } else {
+        let clear = hint::anywhere(state, AppAction::Interrupt);
+        tell(state, format!("There is text in the composer; {clear} there makes it history"));
+    }
+}
+
+/// Quits, or says first what will happen to the turns that run.
+pub(super) fn quit(state: &mut State, out: &mut Effects) {
+    if state.activity.session_count() > 0 {
+        overlay::ask(state, About::Quit, out);
+    } else {
+        leave(state, out);
+    }
+}
+
+/// Quits. Everything that was typed is kept first.
+pub(super) fn leave(state: &mut State, out: &mut Effects) {
+    overlay::close(state, out);
+    drafts::flush(state, out);
+    out.push(Effect::Quit { session: state.session().cloned() });
+}
+
+/// Takes the text out of what has the focus; whether there was any.
+fn clear_text(state: &mut State, out: &mut Effects) -> bool {
+    match state.focus {
+        Focus::Composer if !state.composer.editor.is_empty() => {
+            composer::clear(state, out);
+            true
+        }
+        Focus::Prompt => {
+            let Some(call) = state.prompts.armed().map(|prompt| prompt.call.clone()) else {
+                return false;
+            };
+            let form = state.prompts.forms.get_mut(&call).filter(|form| form.spot == Spot::Text);
+            let Some(field) = form.and_then(|form| form.text_mut()) else { return false };
+            let text = field.text();
+            if text.is_empty() {
+                return false;
+            }
+            field.clear();
+            composer::remember(state, &text, out);
+            drafts::prompt_changed(state, call);
+            true
+        }
+        Focus::Composer | Focus::List | Focus::Timeline => false,
+    }
+}

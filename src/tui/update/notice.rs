@@ -1,0 +1,135 @@
+//! What the program told.
+
+use crate::app::command::{Command, DraftOf};
+use crate::app::notice::{LoadedTurn, Notice, Refused};
+use crate::base::id::SessionId;
+use crate::domain::session::entry::LatestTurnStatus;
+use crate::domain::turn::status::TurnStatus;
+use crate::tui::action::ListAction;
+use crate::tui::effect::Effect;
+use crate::tui::state::State;
+use crate::tui::state::activity::Run;
+use crate::tui::state::conversation::{Load, Page};
+use crate::tui::state::list::Scan;
+use crate::tui::state::status::ChosenModel;
+use crate::tui::state::turns::{Folded, Slot};
+use crate::tui::update::{Effects, composer, drafts, hint, live, problem, prompts, session, tell};
+
+/// Takes in what the program told.
+pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
+    match notice {
+        Notice::Scanned { entries, done, total } => {
+            for entry in &entries {
+                state.list.put(entry);
+            }
+            state.list.scan = Scan::Running { done, total };
+        }
+        Notice::ScanEnded { took_ms, error } => {
+            state.list.scan = error.map_or(Scan::Ended { took_ms }, Scan::Failed);
+        }
+        Notice::IndexChanged { session, entry: Some(entry) } => {
+            if entry.latest_turn_status != LatestTurnStatus::Turn(TurnStatus::Idle) {
+                state.status.interrupted.retain(|interrupted| *interrupted != session);
+            }
+            state.list.put(&entry);
+        }
+        Notice::IndexChanged { session, entry: None } => session::gone(state, &session, out),
+        Notice::SessionOpened { session, state: opened } => {
+            let Page::Session { id, load } = &mut state.conversation.page else { return };
+            if *id != session {
+                return;
+            }
+            match opened {
+                Ok(opened) => {
+                    state.conversation.turns.announce(&opened.turns);
+                    let left = opened.turns.len();
+                    *load = Load::Open { state: opened, left };
+                }
+                Err(why) => *load = Load::Unreadable(why),
+            }
+        }
+        Notice::TurnsLoaded { session, turns, left } => loaded(state, &session, turns, left, out),
+        Notice::Joined { turn, open_call } => state.conversation.turns.join(&turn, open_call),
+        Notice::Live(event) => live::take(state, event, out),
+        Notice::Sent { from, session, turn: _ } => composer::sent(state, &from, session, out),
+        Notice::Deleted(sessions) => {
+            let what = counted(sessions.len());
+            let undo = hint::list(state, ListAction::Undo);
+            tell(state, format!("Deleted {what}; {undo} in the list takes it back"));
+            state.list.deleted = sessions;
+        }
+        Notice::Restored(sessions) => {
+            state.list.deleted.retain(|deleted| !sessions.contains(deleted));
+            let what = counted(sessions.len());
+            tell(state, format!("Restored {what}"));
+        }
+        Notice::Draft { of, draft } => drafts::loaded(state, of, &draft, out),
+        Notice::Remembered { history, list } => {
+            state.composer.history.begin_with(history);
+            state.list.settings = list;
+            state.list.restart_filter();
+        }
+        Notice::ModelChosen { model, why } => {
+            state.status.model = Some(ChosenModel { model, why });
+        }
+        Notice::LastRunEndedBadly { interrupted } => state.status.interrupted = interrupted,
+        Notice::Refused { what, why } => refused(state, &what, why),
+    }
+}
+
+fn loaded(
+    state: &mut State,
+    session: &SessionId,
+    turns: Vec<LoadedTurn>,
+    still: usize,
+    out: &mut Effects,
+) {
+    if state.session() != Some(session) {
+        return;
+    }
+    if let Page::Session { load: Load::Open { left, .. }, .. } = &mut state.conversation.page {
+        *left = still;
+    }
+    let mut is_behind = false;
+    for turn in turns {
+        note_running(state, session, &turn);
+        is_behind |= state.conversation.turns.load(turn) == Folded::Gap;
+    }
+    if is_behind {
+        out.push(Effect::App(Command::Open(session.clone())));
+    }
+}
+
+/// Takes over whether a loaded turn runs, unless the live stream has told of it since.
+fn note_running(state: &mut State, session: &SessionId, turn: &LoadedTurn) {
+    let Ok(view) = &turn.content else { return };
+    let told = state.conversation.turns.slot(&turn.id).and_then(Slot::loaded);
+    if told.is_some_and(|told| told.offset > view.offset) {
+        return;
+    }
+    let runs = view.running && view.state.terminal.is_none();
+    if runs && !state.activity.runs(&turn.id) {
+        let (session, since) = (Some(session.clone()), state.now.elapsed);
+        state.activity.started(turn.id.clone(), Run { session, since });
+    } else if !runs {
+        state.activity.rested(&turn.id);
+    }
+}
+
+fn refused(state: &mut State, what: &Refused, why: String) {
+    match what {
+        Refused::Send(from) => drop(state.composer.sending.remove(from)),
+        Refused::Respond(turn) => prompts::refused(state, turn),
+        Refused::Resume(session) => {
+            if state.composer.of == DraftOf::Session(session.clone()) {
+                state.composer.send_after_close = None;
+            }
+        }
+        Refused::Stop(_) | Refused::Session(_) | Refused::Keep | Refused::Advance(_) => {}
+    }
+    problem(state, why);
+}
+
+fn counted(sessions: usize) -> String {
+    if sessions == 1 { "1 session".to_owned() } else { format!("{sessions} sessions") }
+}

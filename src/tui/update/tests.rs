@@ -1,0 +1,16 @@
+//! Key scripts: what a person does and what the program tells, and what comes of it.
+
+mod app;
+mod composer;
+mod keys;
+mod list;
+mod live;
+mod monitor;
+mod promises;
+mod prompts;
+mod questions;
+mod reading;
+mod script;
+mod stopping;
+mod stream;
+mod world;

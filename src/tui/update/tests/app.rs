@@ -1,0 +1,239 @@
+//! A program behind the screen: it carries commands out, late or not at all, and tells what comes of
+//! it. Its disk is what a killed program would find again.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::world::{Session, asking, ended, questioning, running};
+use crate::app::command::{Command, Draft, DraftOf};
+use crate::app::notice::{Notice, Refused};
+use crate::base::id::SessionId;
+use crate::domain::agent::Execution;
+use crate::domain::question::Answer;
+use crate::domain::session::entry::ASK_HUMAN;
+use crate::domain::turn::event::{Decision, ModelCallFailed, ResultSource, TurnFact};
+use crate::domain::turn::status::TurnStatus;
+use crate::tui::editor::{Editor, Shape};
+
+pub(super) struct App {
+    pub(super) sessions: Vec<Session>,
+    pub(super) drafts: BTreeMap<DraftOf, Draft>,
+    pub(super) history: Vec<String>,
+    pub(super) sent: Vec<String>,
+    pub(super) queue: VecDeque<Command>,
+}
+
+/// Whether a command is carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mood {
+    Willing,
+    Refusing,
+}
+
+const FORM: &str =
+    r#"{"questions":[{"id":"a","text":"?","options":["x","y"]},{"id":"b","text":"?"}]}"#;
+
+impl App {
+    /// One session of each kind.
+    pub(super) fn new() -> Self {
+        let sessions = vec![ended("s1"), running("s2"), asking("s3", 2), questioning("s4", FORM)];
+        let (drafts, history, sent) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { sessions, drafts, history, sent, queue: VecDeque::new() }
+    }
+
+    /// All texts that a killed program would find again.
+    pub(super) fn disk(&self) -> String {
+        let drafts = self.drafts.values();
+        let drafts = drafts.map(|draft| Editor::with_draft(Shape::Page, draft).text());
+        let texts = drafts.chain(self.history.iter().cloned()).chain(self.sent.iter().cloned());
+        texts.collect()
+    }
+
+    /// Carries the oldest command out, or refuses it if it can be refused.
+    pub(super) fn serve(&mut self, mood: Mood) -> Vec<Notice> {
+        let Some(command) = self.queue.pop_front() else { return Vec::new() };
+        let refused = |what| vec![Notice::Refused { what, why: "refused".into() }];
+        match command {
+            Command::SaveDraft { of, draft } => {
+                if draft.text.is_empty() {
+                    self.drafts.remove(&of);
+                } else {
+                    self.drafts.insert(of, draft);
+                }
+                Vec::new()
+            }
+            Command::LoadDraft(of) => {
+                let draft = self.drafts.get(&of).cloned().unwrap_or_default();
+                vec![Notice::Draft { of, draft }]
+            }
+            Command::Remember(text) => {
+                self.history.push(text);
+                Vec::new()
+            }
+            Command::Open(id) => self.find(&id).map(|session| session.opened()).unwrap_or_default(),
+            Command::Send(send) if mood == Mood::Refusing => refused(Refused::Send(send.from)),
+            Command::Send(send) => self.send(&send.from, &send.message.plain_text()),
+            Command::Decide(decide) if mood == Mood::Refusing => {
+                refused(Refused::Respond(decide.turn))
+            }
+            Command::Answer { turn, .. } if mood == Mood::Refusing => {
+                refused(Refused::Respond(turn))
+            }
+            Command::Decide(decide) => {
+                self.sent.extend(decide.reason);
+                self.answer(&decide.call, Some(decide.decision))
+            }
+            Command::Answer { call, answer, .. } => {
+                if let Answer::Answered(answers) = answer {
+                    for (_, texts) in answers {
+                        self.sent.extend(texts);
+                    }
+                }
+                self.answer(&call, None)
+            }
+            Command::Stop(turn) => {
+                let session = self
+                    .sessions
+                    .iter_mut()
+                    .find(|s| s.turns.last().is_some_and(|last| last.id == turn));
+                session.map(cancel).unwrap_or_default()
+            }
+            Command::Delete(ids) => {
+                self.sessions.retain(|session| !ids.contains(&session.id));
+                let gone = ids.iter().cloned();
+                let gone = gone.map(|session| Notice::IndexChanged { session, entry: None });
+                gone.chain([Notice::Deleted(ids.clone())]).collect()
+            }
+            Command::Resume(id) | Command::CloseInterrupted(id) if mood == Mood::Refusing => {
+                refused(Refused::Resume(id))
+            }
+            Command::Resume(id) => {
+                self.find(&id).map(|s| vec![s.turn().started()]).unwrap_or_default()
+            }
+            Command::CloseInterrupted(id) => self.find(&id).map(cancel).unwrap_or_default(),
+            Command::Close
+            | Command::Rename { .. }
+            | Command::Restore(_)
+            | Command::SaveListSettings(_) => Vec::new(),
+        }
+    }
+
+    /// What happens by itself next in a session.
+    pub(super) fn happen(&mut self, at: usize) -> Vec<Notice> {
+        let count = self.sessions.len();
+        let Some(session) = self.sessions.get_mut(at.checked_rem(count).unwrap_or(0)) else {
+            return Vec::new();
+        };
+        match session.turn().state().status() {
+            TurnStatus::Completed
+            | TurnStatus::Failed
+            | TurnStatus::Cancelled
+            | TurnStatus::Suspended => Vec::new(),
+            TurnStatus::Idle => advance(session),
+        }
+    }
+
+    fn find(&mut self, id: &SessionId) -> Option<&mut Session> {
+        self.sessions.iter_mut().find(|session| session.id == *id)
+    }
+
+    fn send(&mut self, from: &DraftOf, text: &str) -> Vec<Notice> {
+        self.sent.push(text.to_owned());
+        self.drafts.remove(from);
+        let id = match from {
+            DraftOf::Session(id) => id.clone(),
+            DraftOf::NewSession | DraftOf::Prompt(_) => {
+                let id = format!("n{}", self.sessions.len());
+                self.sessions.push(Session::new(&id));
+                SessionId::from(id)
+            }
+        };
+        let from = from.clone();
+        let Some(session) = self.find(&id) else {
+            return vec![Notice::Refused { what: Refused::Send(from), why: "gone".into() }];
+        };
+        let created = session.begin(text);
+        let turn = session.turn();
+        let (started, turn) = (turn.started(), turn.id.clone());
+        vec![started, created, session.indexed(), Notice::Sent { from, session: id, turn }]
+    }
+
+    fn answer(
+        &mut self,
+        call: &crate::base::id::ToolCallId,
+        decision: Option<Decision>,
+    ) -> Vec<Notice> {
+        let waits = |session: &mut Session| {
+            session.turn().state().last_batch().iter().position(|found| found.id == *call)
+        };
+        for session in &mut self.sessions {
+            let Some(at) = waits(session) else { continue };
+            let turn = session.turn();
+            let number = turn.state().tool_calls.len() - turn.state().last_batch().len() + at + 1;
+            if turn.state().tool_calls.get(call).is_some_and(|found| found.result.is_some()) {
+                return Vec::new();
+            }
+            return match decision {
+                Some(decision) => {
+                    let resolved = turn.resolves(number, decision);
+                    vec![resolved, turn.finishes(number, ResultSource::Runtime), session.indexed()]
+                }
+                None => vec![turn.finishes(number, ResultSource::Async), session.indexed()],
+            };
+        }
+        Vec::new()
+    }
+}
+
+/// The next event of a turn that waits for nobody.
+fn advance(session: &mut Session) -> Vec<Notice> {
+    let turn = session.turn();
+    let calls = turn.state().model_calls.len();
+    let unasked = turn.state().last_batch().iter().position(|call| {
+        call.permission.is_none() && call.result.is_none() && call.name != ASK_HUMAN
+    });
+    let unresolved = turn.state().unresolved().next().is_some();
+    let known = turn.state().tool_calls.len() - turn.state().last_batch().len();
+    if turn.state().open_call().is_some() {
+        return match calls {
+            1 => vec![turn.delta(0, "Let me"), turn.answers("Let me", &[("shell", "{}"); 2])],
+            2 => vec![turn.answers("", &[(ASK_HUMAN, FORM)])],
+            _ => {
+                vec![turn.answers("Done.", &[]), turn.completes(), turn.rested(), session.indexed()]
+            }
+        };
+    }
+    if let Some(at) = unasked {
+        let mut notices = vec![turn.requires(known + at + 1)];
+        if turn.state().last_batch().iter().all(|call| call.permission.is_some()) {
+            notices.extend([turn.suspends(), turn.rested(), session.indexed()]);
+        }
+        return notices;
+    }
+    if unresolved {
+        let invoked = turn.invokes(known + 1, Execution::Async);
+        return vec![invoked, turn.suspends(), turn.rested(), session.indexed()];
+    }
+    vec![turn.started(), turn.asks_model()]
+}
+
+fn cancel(session: &mut Session) -> Vec<Notice> {
+    let turn = session.turn();
+    let mut notices = Vec::new();
+    if turn.state().terminal.is_some() {
+        return notices;
+    }
+    if turn.state().open_call().is_some() {
+        let model_call_index = turn.state().next_call_index() - 1;
+        let failed = ModelCallFailed { model_call_index, error: "stopped".into() };
+        notices.push(turn.tell(TurnFact::ModelCallFailed(failed)));
+    }
+    let known = turn.state().tool_calls.len() - turn.state().last_batch().len();
+    let open = turn.state().last_batch().iter().zip(known + 1..);
+    let open: Vec<usize> =
+        open.filter(|(call, _)| call.result.is_none()).map(|(_, number)| number).collect();
+    for number in open {
+        notices.push(turn.finishes(number, ResultSource::Runtime));
+    }
+    notices.extend([turn.is_cancelled(), turn.rested(), session.indexed()]);
+    notices
+}

@@ -1,0 +1,128 @@
+//! The status line: the model, what the conversation has used, what waits and what runs.
+
+use ratatui::layout::Rect;
+
+use super::canvas::Canvas;
+use crate::domain::turn::state::Settlement;
+use crate::tui::action::{Action, AppAction};
+use crate::tui::keymap::context::Context;
+use crate::tui::line::Line;
+use crate::tui::mark::Mark;
+use crate::tui::state::State;
+use crate::tui::state::keys::StepKind;
+use crate::tui::state::list::Scan;
+use crate::tui::state::settings::Access;
+use crate::tui::theme::Ui;
+use crate::tui::words;
+
+pub(super) fn draw(canvas: &mut Canvas<'_>, state: &State, rect: Rect) {
+    let inner = Rect { x: rect.x + 1, width: rect.width.saturating_sub(2), ..rect };
+    let help = help(state);
+    let cols = usize::from(inner.width);
+    if let Some(step) = begun(state) {
+        canvas.line(inner, &step.cut(cols));
+        return;
+    }
+    let room = cols.saturating_sub(help.width() + 2);
+    canvas.line(inner, &joined(parts(state), room));
+    canvas.line_right(inner, &help);
+}
+
+/// A step that a second key takes, or keys that wait for more.
+fn begun(state: &State) -> Option<Line> {
+    if !state.keys.pending.is_empty() {
+        let keys: Vec<String> = state.keys.pending.iter().map(ToString::to_string).collect();
+        return Some(Line::of(&keys.join(" "), Ui::Key).with(" …", Ui::Muted));
+    }
+    let step = state.keys.step.as_ref()?;
+    let keymap = &state.settings.keymap;
+    let (action, what) = match &step.kind {
+        StepKind::Stop(_) => (AppAction::Escape, " again stops the turn"),
+        StepKind::Quit => (AppAction::Interrupt, " again quits"),
+    };
+    let key = keymap.hint(&[Context::Global], Action::App(action))?;
+    Some(Line::of(&key.to_string(), Ui::Key).with(what, Ui::Caution))
+}
+
+fn help(state: &State) -> Line {
+    let key = state.settings.keymap.hint(state.contexts(), Action::App(AppAction::Help));
+    match key {
+        Some(key) => Line::of(&key.to_string(), Ui::Key).with(" help", Ui::Muted),
+        None => Line::new(),
+    }
+}
+
+/// A part of the line; those of less weight go first where there is no room.
+struct Part {
+    weight: u8,
+    line: Line,
+}
+
+fn parts(state: &State) -> Vec<Part> {
+    let part = |weight, line| Some(Part { weight, line });
+    let muted = |text: &str| Line::of(text, Ui::Muted);
+    let waiting = state.list.waiting().len();
+    let running = state.activity.session_count();
+    let model = state.status.model.as_ref();
+    let parts = [
+        (state.settings.access == Access::ReadOnly)
+            .then(|| Part { weight: 8, line: Line::of("read only", Ui::Caution) }),
+        model.and_then(|chosen| part(5, Line::of(&chosen.model.to_string(), Ui::Plain))),
+        model.and_then(|chosen| part(2, muted(&chosen.why))),
+        context_tokens(state)
+            .and_then(|used| part(3, muted(&format!("{} tokens", words::tokens(used))))),
+        (waiting > 0).then(|| {
+            let line = Line::new().with_mark(Mark::Waiting);
+            Part { weight: 9, line: line.with(&format!(" {waiting} waiting"), Ui::Plain) }
+        }),
+        (running > 0).then(|| {
+            let what = if running == 1 { "session running" } else { "sessions running" };
+            Part { weight: 6, line: muted(&format!("{running} {what}")) }
+        }),
+        scan(state).and_then(|line| part(7, line)),
+    ];
+    parts.into_iter().flatten().collect()
+}
+
+/// How many tokens the latest answer of the conversation took in and gave out.
+fn context_tokens(state: &State) -> Option<u64> {
+    let turn = state.conversation.turns.latest()?.state()?;
+    let usage = turn.model_calls.iter().rev().find_map(|call| match &call.settlement {
+        Some(Settlement::Completed(response)) => Some(response.usage),
+        Some(Settlement::Failed { .. }) | None => None,
+    })?;
+    Some(usage.input_tokens?.saturating_add(usage.output_tokens.unwrap_or(0)))
+}
+
+fn scan(state: &State) -> Option<Line> {
+    match &state.list.scan {
+        Scan::Running { total: 0, .. } | Scan::Ended { .. } => None,
+        Scan::Running { done, total } => {
+            let text =
+                format!("reading sessions {}/{}", words::grouped(*done), words::grouped(*total));
+            Some(Line::of(&text, Ui::Muted))
+        }
+        Scan::Failed(why) => {
+            Some(Line::of(&format!("! sessions cannot be listed: {why}"), Ui::Caution))
+        }
+    }
+}
+
+/// The parts with dots between them, as many as there is room for.
+fn joined(mut parts: Vec<Part>, cols: usize) -> Line {
+    const DOT: &str = " · ";
+    loop {
+        let widths: usize = parts.iter().map(|part| part.line.width() + DOT.chars().count()).sum();
+        if widths.saturating_sub(DOT.chars().count()) <= cols || parts.len() <= 1 {
+            break;
+        }
+        let least = parts.iter().enumerate().min_by_key(|(_, part)| part.weight);
+        let Some(least) = least.map(|(at, _)| at) else { break };
+        parts.remove(least);
+    }
+    let line = parts.into_iter().fold(Line::new(), |line, part| {
+        let line = if line.width() == 0 { line } else { line.with(DOT, Ui::Muted) };
+        line.with_line(part.line)
+    });
+    line.cut(cols)
+}
