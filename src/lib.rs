@@ -55,7 +55,18 @@
 //! - What a key does: `assets/keymap.toml`, then `tui::update`.
 //! - A new provider: [`models`]; a new tool: [`tools`]; a rule of permission: [`policy`].
 
+pub mod agents;
 pub mod app;
 pub mod base;
+pub mod cli;
+pub mod config;
 pub mod domain;
+pub mod models;
+pub mod policy;
 pub mod runtime;
+pub mod sessions;
+pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
+pub mod tools;
+pub mod tui;

@@ -1,2 +1,7 @@
-//! The program: hands the arguments to the command line and exits with its code.
-fn main() {}
+//! The program: hands over to the command line and exits with its code.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    turnstile::cli::main()
+}

@@ -1,0 +1,134 @@
+//! The arguments of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Chat with AI agents in the terminal. Nothing typed, said or decided is ever lost.
+#[derive(Debug, Parser)]
+#[command(name = "turnstile", version, about, disable_help_subcommand = true)]
+pub struct Arguments {
+    /// What to do; the terminal, if nothing is said.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// For all commands.
+    #[command(flatten)]
+    pub common: Common,
+    /// For the terminal.
+    #[command(flatten)]
+    pub chat: Chat,
+}
+
+/// Options of all commands.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Common {
+    /// The folder that holds sessions, drafts and logs [default: the
+    /// platform's data folder, or what the variable `TURNSTILE_HOME` names]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub work_dir: Option<PathBuf>,
+    /// The configuration file [default: config.toml in the platform's configuration folder, or
+    /// what the variable `TURNSTILE_CONFIG` names]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+    /// The model to use: an alias, or provider/model
+    #[arg(long, short, value_name = "MODEL", global = true)]
+    pub model: Option<String>,
+}
+
+/// Options of the terminal.
+#[derive(Clone, Debug, Default, Args)]
+pub struct Chat {
+    /// Open the session that was used last
+    #[arg(long = "continue", short = 'c', conflicts_with = "session")]
+    pub continue_latest: bool,
+    /// Open this session
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// Only look: write nothing, and start although another turnstile holds the folder
+    #[arg(long)]
+    pub read_only: bool,
+}
+
+/// What to do besides the terminal.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run one prompt without a session and print the answer
+    Run(Run),
+    /// List, show or remove sessions
+    #[command(subcommand)]
+    Sessions(Sessions),
+    /// Say what was found: folders, configuration, models, terminal
+    Doctor,
+    /// Repair a terminal that a killed program left in a bad state
+    ResetTerminal,
+}
+
+/// One prompt without a session. Tools that need a permission are denied, since nobody is asked.
+///
+/// Exit codes: 0 answered, 1 the turn failed, 2 bad arguments or configuration, 3 trouble with the
+/// disk, 130 interrupted.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// What to say; `-` reads it from standard input
+    #[arg(value_name = "PROMPT")]
+    pub prompt: String,
+    /// Print every event of the turn as a line of JSON, instead of the answer
+    #[arg(long)]
+    pub json: bool,
+    /// How many model calls the turn may make
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_model_calls: Option<u64>,
+    /// The folder in which tools run [default: the current one]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+}
+
+/// What to do with sessions.
+#[derive(Debug, Subcommand)]
+pub enum Sessions {
+    /// List all sessions, the latest first
+    List {
+        /// Print a line of JSON for each
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print a session
+    Show {
+        /// The session
+        id: String,
+        /// Print its events and those of its turns as lines of JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove sessions; their logs are set aside for some days (`delete.keep_days`)
+    Rm {
+        /// The sessions
+        #[arg(required = true)]
+        ids: Vec<String>,
+        /// Print a line of JSON for each
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn common_options_stand_before_and_after_the_command() {
+        for line in [
+            ["turnstile", "--work-dir", "/w", "sessions", "list"],
+            ["turnstile", "sessions", "list", "--work-dir", "/w"],
+        ] {
+            let arguments = Arguments::try_parse_from(line).expect("valid");
+            assert_eq!(arguments.common.work_dir, Some(PathBuf::from("/w")));
+        }
+    }
+}

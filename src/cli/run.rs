@@ -1,0 +1,208 @@
+//! `turnstile run`: one prompt without a session.
+
+use std::io::Read as _;
+use std::sync::Arc;
+
+use crate::app::circumstances::with_circumstances;
+use crate::app::{Access, App};
+use crate::cli::args::{Common, Run};
+use crate::cli::report::{Exit, Problem, print, print_answer};
+use crate::cli::start::{Setting, problem, threads};
+use crate::domain::agent::RequestedAgent;
+use crate::domain::message::UserMessage;
+use crate::domain::turn::live::{LiveEvent, News};
+use crate::runtime::api::{StopSignal, TurnOutcome};
+use crate::runtime::error::{AdvanceError, CreateError};
+use crate::runtime::headless::{HeadlessError, HeadlessRun, HeadlessTurn, start_headless};
+use crate::runtime::hub::{Received, Subscription};
+
+/// The longest prompt that is read from standard input, in bytes; no model takes more.
+const PROMPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Runs the prompt.
+pub(super) fn run(common: &Common, run: &Run) -> Result<Exit, Problem> {
+    let prompt = prompt(&run.prompt)?;
+    let setting = Setting::read(common)?;
+    let place = setting.take(Access::OwnTurns)?;
+    let _log = setting.log(&place);
+    let folder = match (&run.cwd, &setting.environment.folder) {
+        (Some(folder), _) => std::path::absolute(folder),
+        (None, Some(folder)) => Ok(folder.clone()),
+        (None, None) => {
+            return Err(Problem::new(
+                Exit::Usage,
+                "the current folder is gone; name one with --cwd",
+            ));
+        }
+    };
+    let folder = folder.map_err(|error| Problem::of(Exit::Usage, &error))?;
+    threads()?.block_on(async {
+        let now = place.clock().now();
+        let (app, mut notices) = setting.start(place).map_err(|error| problem(&error))?;
+        app.require_model().map_err(|error| problem(&error))?;
+        // Nobody looks at notices here; they must not fill up all the same.
+        app.graph()
+            .tasks
+            .spawn("drain notices", async move { while notices.recv().await.is_some() {} });
+        app.choose_model().await;
+        let turn = HeadlessTurn {
+            agent: RequestedAgent::by_id(&app.graph().default_agent),
+            context: Vec::new(),
+            input: with_circumstances(
+                Arc::new(UserMessage::text(&prompt)),
+                now,
+                &jiff::tz::TimeZone::system(),
+                &folder,
+            ),
+            max_model_calls: run.max_model_calls,
+            folder,
+            now,
+        };
+        let ended = answer(&app, turn, run.json).await;
+        let left = app.shut_down().await.map_err(|error| Problem::of(Exit::Disk, &error));
+        ended.and_then(|exit| left.map(|()| exit))
+    })
+}
+
+fn prompt(argument: &str) -> Result<String, Problem> {
+    if argument != "-" {
+        return Ok(argument.to_owned());
+    }
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().take(PROMPT_BYTES_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Problem::of(Exit::Usage, &error))?;
+    if bytes.len() as u64 > PROMPT_BYTES_MAX {
+        let why = format!("standard input holds more than {PROMPT_BYTES_MAX} bytes; send less");
+        return Err(Problem::new(Exit::Usage, why));
+    }
+    let text = String::from_utf8(bytes);
+    text.map_err(|_| Problem::new(Exit::Usage, "standard input is not UTF-8; send text"))
+}
+
+async fn answer(app: &App, turn: HeadlessTurn, json: bool) -> Result<Exit, Problem> {
+    let stop = StopSignal::new();
+    let runtime = &app.graph().runtime;
+    let run = start_headless(runtime, turn, stop.clone()).await;
+    let run = run.map_err(|error| not_created(&error))?;
+    let on_interrupt = async {
+        // Without a handler for the signal, the signal ends the process as it always did.
+        if tokio::signal::ctrl_c().await.is_err() {
+            return std::future::pending().await;
+        }
+        stop.stop(Some("interrupted by a person"));
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        // Who interrupts a second time does not wait for the turn, which is then left interrupted.
+        () = on_interrupt => Ok(Exit::Interrupted),
+        ended = follow(app, run, json) => ended,
+    }
+}
+
+/// Follows the turn to its end; prints its events, or its answer.
+async fn follow(app: &App, run: HeadlessRun, json: bool) -> Result<Exit, Problem> {
+    let HeadlessRun { turn, events, outcome } = run;
+    let runtime = &app.graph().runtime;
+    let mut outcome = outcome;
+    let mut lines = Lines { printed: 0, turn: turn.clone() };
+    let settled = loop {
+        tokio::select! {
+            biased;
+            // Both are safe to drop: an event stays in its queue, the outcome is polled on.
+            received = events.next() => if json { lines.print(app, &received).await? },
+            settled = &mut outcome => break settled,
+        }
+    };
+    if json {
+        lines.drain(app, &events).await?;
+    }
+    let run = HeadlessRun { turn, events, outcome: Box::pin(std::future::ready(settled)) };
+    let result = match run.finish(runtime).await {
+        Ok(result) => result,
+        Err(HeadlessError::Create(error)) => return Err(not_created(&error)),
+        Err(HeadlessError::Advance(error)) => return Err(not_advanced(&error)),
+        Err(HeadlessError::Read(error)) => return Err(Problem::of(Exit::Disk, &error)),
+    };
+    match result.outcome {
+        TurnOutcome::Completed(_) => {
+            if !json {
+                print_answer(&result.text)?;
+            }
+            Ok(Exit::Done)
+        }
+        TurnOutcome::Failed(failed) => Err(Problem::new(Exit::Failed, failed.error)),
+        TurnOutcome::Cancelled(_) => Ok(Exit::Interrupted),
+        TurnOutcome::Suspended(_) => Err(Problem::new(
+            Exit::Failed,
+            "the turn waits for somebody outside, and nobody is there",
+        )),
+    }
+}
+
+fn not_created(error: &CreateError) -> Problem {
+    let exit = match error {
+        CreateError::Resolve(_) => Exit::Usage,
+        CreateError::Store(_) => Exit::Disk,
+    };
+    Problem::of(exit, error)
+}
+
+fn not_advanced(error: &AdvanceError) -> Problem {
+    let exit = match error {
+        AdvanceError::ModelGone { .. } => Exit::Usage,
+        AdvanceError::Read(_) | AdvanceError::Context(_) | AdvanceError::Store(_) => Exit::Disk,
+        AdvanceError::Refused(_)
+        | AdvanceError::Illegal { .. }
+        | AdvanceError::NotEnded(_)
+        | AdvanceError::Panicked { .. } => Exit::Failed,
+    };
+    Problem::of(exit, error)
+}
+
+/// The events as lines, each once and in order.
+struct Lines {
+    printed: u64,
+    turn: crate::base::id::TurnId,
+}
+
+impl Lines {
+    async fn print(&mut self, app: &App, received: &Received) -> Result<(), Problem> {
+        match received {
+            Received::Event(LiveEvent { news: News::Recorded { offset, event }, .. }) => {
+                if *offset <= self.printed {
+                    return Ok(());
+                }
+                if *offset == self.printed + 1 {
+                    self.printed = *offset;
+                    return print(&format!("{}\n", event.to_line()));
+                }
+                self.catch_up(app).await
+            }
+            Received::Event(_) => Ok(()),
+            Received::Lagged => self.catch_up(app).await,
+        }
+    }
+
+    async fn drain(&mut self, app: &App, events: &Subscription) -> Result<(), Problem> {
+        while let Some(received) = events.try_next() {
+            self.print(app, &received).await?;
+        }
+        self.catch_up(app).await
+    }
+
+    /// Prints what was recorded and not told.
+    async fn catch_up(&mut self, app: &App) -> Result<(), Problem> {
+        use crate::runtime::api::Turns as _;
+        let turn = app.graph().runtime.get_turn(&self.turn).await;
+        let turn = turn.map_err(|error| Problem::of(Exit::Disk, &error))?;
+        let from = usize::try_from(self.printed).unwrap_or(usize::MAX);
+        for event in turn.events.get(from..).unwrap_or_default() {
+            print(&format!("{}\n", event.to_line()))?;
+            self.printed += 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+//! `turnstile sessions`: listing, showing and removing them.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::app::{Access, App};
+use crate::base::id::SessionId;
+use crate::base::sanitize;
+use crate::cli::args::{Common, Sessions};
+use crate::cli::report::{Exit, Problem, print, readable, tell};
+use crate::cli::start::{Setting, problem, threads};
+use crate::domain::session::entry::{LatestTurnStatus, SessionIndexEntry};
+use crate::domain::session::state::SessionState;
+use crate::domain::turn::state::{Terminal, TerminalKind, TurnState};
+use crate::sessions::error::SessionError;
+use crate::store::error::StoreError;
+
+/// Does what is asked with sessions.
+pub(super) fn sessions(common: &Common, sessions: &Sessions) -> Result<Exit, Problem> {
+    let setting = Setting::read(common)?;
+    let access = match sessions {
+        Sessions::List { .. } | Sessions::Show { .. } => Access::ReadOnly,
+        Sessions::Rm { .. } => Access::Full,
+    };
+    let place = setting.take(access)?;
+    threads()?.block_on(async {
+        let (app, _notices) = setting.start(place).map_err(|error| problem(&error))?;
+        let done = match sessions {
+            Sessions::List { json } => list(&app, *json).await,
+            Sessions::Show { id, json } => show(&app, &SessionId::from(id.as_str()), *json).await,
+            Sessions::Rm { ids, json } => remove(&app, ids, *json).await,
+        };
+        app.shut_down().await.map_err(|error| Problem::of(Exit::Disk, &error))?;
+        done
+    })
+}
+
+async fn list(app: &App, json: bool) -> Result<Exit, Problem> {
+    let sessions = &app.graph().sessions;
+    sessions.scan().await.map_err(|error| Problem::of(Exit::Disk, &error))?;
+    let mut entries = sessions.list_sessions();
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.active_at));
+    let mut text = String::new();
+    for entry in &entries {
+        let line = if json { json_of(entry) } else { line_of(entry) };
+        writeln!(text, "{line}").ok();
+    }
+    print(&text)?;
+    Ok(Exit::Done)
+}
+
+fn json_of(entry: &Arc<SessionIndexEntry>) -> String {
+    serde_json::to_string(entry.as_ref()).unwrap_or_default()
+}
+
+fn line_of(entry: &Arc<SessionIndexEntry>) -> String {
+    let title = entry.title.as_deref().unwrap_or("(no title)");
+    let standing = match (&entry.error, entry.latest_turn_status) {
+        (Some(_), _) => "damaged".to_owned(),
+        (None, LatestTurnStatus::None) => "empty".to_owned(),
+        (None, LatestTurnStatus::Turn(status)) => status.to_string(),
+    };
+    let title = sanitize::for_line(title);
+    format!("{}  {}  {standing:<9}  {title}", entry.session_id, entry.active_at)
+}
+
+async fn show(app: &App, session: &SessionId, json: bool) -> Result<Exit, Problem> {
+    let sessions = &app.graph().sessions;
+    let state = sessions.get_session(session).await.map_err(|error| refusal(&error))?;
+    if json {
+        return show_json(app, session, &state).await;
+    }
+    let mut text = String::new();
+    let title = state.title.as_deref().unwrap_or("(no title)");
+    writeln!(text, "# {}\n", sanitize::for_line(title)).ok();
+    let mut exit = Exit::Done;
+    for turn in &state.turns {
+        match sessions.get_turn(&turn.id).await {
+            Ok(read) => text.push_str(&turn_text(&read.state)),
+            Err(error) => {
+                let why = error.to_string();
+                writeln!(text, "! turn {}: {}\n", turn.id, sanitize::for_line(&why)).ok();
+                exit = Exit::Disk;
+            }
+        }
+    }
+    print(&text)?;
+    Ok(exit)
+}
+
+async fn show_json(app: &App, id: &SessionId, state: &SessionState) -> Result<Exit, Problem> {
+    let sessions = &app.graph().sessions;
+    let events = sessions.session_events(id).await.map_err(|error| refusal(&error))?;
+    let mut text = String::new();
+    for event in events {
+        writeln!(text, "{}", event.to_line()).ok();
+    }
+    let mut exit = Exit::Done;
+    for turn in &state.turns {
+        match sessions.get_turn(&turn.id).await {
+            Ok(read) => {
+                for event in read.events {
+                    writeln!(text, "{}", event.to_line()).ok();
+                }
+            }
+            Err(error) => {
+                let problem = refusal(&error);
+                exit = problem.exit();
+                tell(&problem);
+            }
+        }
+    }
+    print(&text)?;
+    Ok(exit)
+}
+
+/// A turn as text: what was said, what was answered, how it ended.
+fn turn_text(turn: &TurnState) -> String {
+    let mut text = String::new();
+    let said = |text: &mut String, who: &str, what: &str| {
+        if !what.is_empty() {
+            writeln!(text, "## {}\n\n{}\n", sanitize::for_line(who), readable(what)).ok();
+        }
+    };
+    said(&mut text, "You", &turn.definition.input.plain_text());
+    for (index, call) in (0..).zip(&turn.model_calls) {
+        for input in turn.inputs.iter().filter(|input| input.first_call == index && index > 0) {
+            said(&mut text, "You", &input.message.plain_text());
+        }
+        let Some(answer) = call.response() else { continue };
+        said(&mut text, turn.definition.agent.resolved.agent_id(), &answer.plain_text());
+        for call in turn.tool_calls.batch(index) {
+            let outcome = match &call.result {
+                None => "no result yet",
+                Some(result) if result.data.is_error => "error",
+                Some(_) => "done",
+            };
+            let arguments = sanitize::for_line(call.arguments.get()).into_owned();
+            writeln!(text, "- {} {arguments}: {outcome}", sanitize::for_line(&call.name)).ok();
+        }
+        if !turn.tool_calls.batch(index).is_empty() {
+            text.push('\n');
+        }
+    }
+    writeln!(text, "({})\n", ending(turn)).ok();
+    text
+}
+
+fn ending(turn: &TurnState) -> String {
+    match &turn.terminal {
+        None => turn.status().to_string(),
+        Some(Terminal { kind: TerminalKind::Completed(completed), .. }) => {
+            format!("completed: {}", sanitize::for_line(&completed.finish_reason))
+        }
+        Some(Terminal { kind: TerminalKind::Failed(failed), .. }) => {
+            format!("failed: {}", sanitize::for_line(&failed.error))
+        }
+        Some(Terminal { kind: TerminalKind::Cancelled(cancelled), .. }) => {
+            let reason = cancelled.reason.as_deref().unwrap_or("stopped");
+            format!("cancelled: {}", sanitize::for_line(reason))
+        }
+    }
+}
+
+async fn remove(app: &App, ids: &[String], json: bool) -> Result<Exit, Problem> {
+    let mut exit = Exit::Done;
+    for id in ids {
+        let session = SessionId::from(id.as_str());
+        match app.delete_session(&session).await {
+            Ok(()) if json => print(&format!("{}\n", serde_json::json!({"removed": id})))?,
+            Ok(()) => print(&format!("removed {id}\n"))?,
+            Err(error) => {
+                let problem = refusal(&error);
+                exit = problem.exit();
+                tell(&problem);
+            }
+        }
+    }
+    Ok(exit)
+}
+
+fn refusal(error: &SessionError) -> Problem {
+    let exit = match error {
+        SessionError::Store(StoreError::NotFound(_) | StoreError::Id(_)) => Exit::Failed,
+        SessionError::Store(_) | SessionError::Read(_) => Exit::Disk,
+        _ => Exit::Failed,
+    };
+    Problem::of(exit, error)
+}
