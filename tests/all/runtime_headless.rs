@@ -1,0 +1,64 @@
+//! Turns without a session, for whoever has no person to ask.
+
+use std::sync::Arc;
+
+use turnstile::base::clock::Clock as _;
+use turnstile::domain::agent::RequestedAgent;
+use turnstile::domain::message::UserMessage;
+use turnstile::models::error::Failure;
+use turnstile::runtime::api::{StopSignal, TurnOutcome};
+use turnstile::runtime::error::CreateError;
+use turnstile::runtime::headless::{HeadlessTurn, start_headless};
+use turnstile::testing::agents::AGENT;
+use turnstile::testing::checker::Says;
+use turnstile::testing::model::Reply;
+use turnstile::testing::tools::FakeTool;
+use turnstile::testing::world::{World, folder};
+
+fn headless(world: &World, agent: &str) -> HeadlessTurn {
+    HeadlessTurn {
+        agent: RequestedAgent::by_id(agent),
+        context: Vec::new(),
+        input: Arc::new(UserMessage::text("Do it.")),
+        max_model_calls: Some(3),
+        folder: folder(),
+        now: world.clock.now(),
+    }
+}
+
+#[tokio::test]
+async fn a_headless_turn_has_an_id_at_once_and_its_text_at_the_end() {
+    let world = World::with_tools([FakeTool::sync("a")]);
+    world.checker.say("a", Says::Ask);
+    world.will_call("a");
+    world.will_say("I could not.");
+    let turn = headless(&world, AGENT);
+    let run = start_headless(&world.runtime, turn, StopSignal::new()).await.expect("created");
+    let id = run.turn.clone();
+    let result = run.finish(&world.runtime).await.expect("it rests");
+    assert_eq!((result.text.as_str(), &result.state), ("I could not.", &world.state(&id)));
+    let definition = &result.state.definition;
+    assert_eq!((&definition.session_id, definition.config.max_model_calls), (&None, 3));
+    assert!(definition.config.auto_permission && !definition.config.human_available);
+    assert!(world.log(&id)[6].starts_with("tool_permission_resolved #1 deny by human_unavailable"));
+}
+
+#[tokio::test]
+async fn a_headless_turn_that_fails_has_no_text() {
+    let world = World::bare();
+    world.model.then(Reply::new().text("Once").fail(Failure::ServerError));
+    let turn = headless(&world, AGENT);
+    let run = start_headless(&world.runtime, turn, StopSignal::new()).await.expect("created");
+    let result = run.finish(&world.runtime).await.expect("it rests");
+    assert!(matches!(result.outcome, TurnOutcome::Failed(_)));
+    assert_eq!(result.text, "");
+}
+
+#[tokio::test]
+async fn a_headless_turn_of_an_unknown_agent_is_not_created() {
+    let world = World::bare();
+    let turn = headless(&world, "nobody");
+    let refused = start_headless(&world.runtime, turn, StopSignal::new()).await;
+    assert!(matches!(refused, Err(CreateError::Resolve(_))));
+    assert_eq!(world.turns.ids().await.expect("listed"), []);
+}

@@ -1,0 +1,251 @@
+//! The index after anything at all equals the index of a fresh scan, and whoever follows it arrives
+//! there too.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::Config;
+use tokio::sync::broadcast;
+use turnstile::base::id::SessionId;
+use turnstile::domain::question::Answer;
+use turnstile::domain::session::entry::{SessionIndexEntry, WaitingKind};
+use turnstile::domain::turn::event::Decision;
+use turnstile::sessions::api::NewSession;
+use turnstile::sessions::index::IndexChange;
+use turnstile::testing::sessions::SessionWorld;
+use turnstile::testing::turns::{Script, answering, asking, questioning};
+
+/// How many histories are played; each step of each is compared with a fresh scan.
+const HISTORIES: u32 = 100;
+const STEPS_MAX: usize = 20;
+
+/// What happens to one of the sessions so far, by its number.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Create,
+    Send(usize, Ending),
+    Answer(usize),
+    Stop(usize),
+    Resume(usize),
+    Close(usize),
+    Rename(usize),
+    Delete(usize),
+    Restore(usize),
+    Nothing,
+}
+
+/// How the turn of a message ends up.
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    Answered,
+    Failed,
+    Asking,
+    Questioning,
+    BrokenDown,
+    BrokenDownAsking,
+}
+
+/// A step, and what goes on beside it.
+#[derive(Clone, Copy, Debug)]
+enum Beside {
+    Nothing,
+    /// A scan of the filled index.
+    Scan,
+    /// The program was started anew, and scans.
+    Start,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let ending = prop_oneof![
+        Just(Ending::Answered),
+        Just(Ending::Failed),
+        Just(Ending::Asking),
+        Just(Ending::Questioning),
+        Just(Ending::BrokenDown),
+        Just(Ending::BrokenDownAsking),
+    ];
+    let which = || 0..4_usize;
+    prop_oneof![
+        2 => Just(Step::Create),
+        5 => (which(), ending).prop_map(|(which, ending)| Step::Send(which, ending)),
+        3 => which().prop_map(Step::Answer),
+        2 => which().prop_map(Step::Stop),
+        1 => which().prop_map(Step::Resume),
+        1 => which().prop_map(Step::Close),
+        2 => which().prop_map(Step::Rename),
+        2 => which().prop_map(Step::Delete),
+        2 => which().prop_map(Step::Restore),
+        1 => Just(Step::Nothing),
+    ]
+}
+
+fn beside() -> impl Strategy<Value = Beside> {
+    prop_oneof![
+        3 => Just(Beside::Nothing),
+        1 => Just(Beside::Scan),
+        1 => Just(Beside::Start),
+    ]
+}
+
+fn script(ending: Ending) -> Script {
+    match ending {
+        Ending::Answered => answering("Done."),
+        Ending::Failed => Script::new().fail(),
+        Ending::Asking => asking(),
+        Ending::Questioning => questioning(),
+        Ending::BrokenDown => Script::new().calls("c1:read-file").run("c1").break_down(),
+        Ending::BrokenDownAsking => {
+            Script::new().calls("c1:write-file").ask("c1:write-file").break_down()
+        }
+    }
+}
+
+/// A history under way.
+struct History {
+    world: SessionWorld,
+    sessions: Vec<SessionId>,
+    changes: broadcast::Receiver<IndexChange>,
+    followed: BTreeMap<SessionId, Arc<SessionIndexEntry>>,
+}
+
+impl History {
+    fn of(world: SessionWorld, sessions: Vec<SessionId>) -> Self {
+        let changes = world.sessions.index().follow();
+        Self { world, sessions, changes, followed: BTreeMap::new() }
+    }
+
+    async fn play(steps: Vec<(Step, Beside)>) {
+        let mut history = Self::of(SessionWorld::new(), Vec::new());
+        for (step, beside) in steps {
+            if let Beside::Start = beside {
+                history = Self::of(history.world.restarted(), history.sessions);
+            }
+            match beside {
+                Beside::Nothing => history.take(step).await,
+                Beside::Scan | Beside::Start => {
+                    let sessions = history.world.sessions.clone();
+                    let (scanned, ()) = tokio::join!(sessions.scan(), history.take(step));
+                    scanned.expect("the sessions can be listed");
+                }
+            }
+            history.check().await;
+        }
+    }
+
+    /// Does it, or is refused.
+    async fn take(&mut self, step: Step) {
+        let sessions = self.world.sessions.clone();
+        match step {
+            Step::Create => {
+                let new = NewSession::default();
+                self.sessions.push(sessions.create_session(new).await.expect("created"));
+            }
+            Step::Send(which, ending) => {
+                let Some(session) = self.session(which) else { return };
+                self.world.turns.then(script(ending));
+                let sent = self.world.try_send(&session, "Look at the watcher.").await;
+                if sent.is_err() {
+                    self.world.turns.forget_scripts();
+                }
+            }
+            Step::Answer(which) => self.answer(which).await,
+            Step::Stop(which) => {
+                let Some(entry) = self.entry(which).await else { return };
+                if let Some(turn) = &entry.latest_turn_id {
+                    drop(sessions.stop_turn(turn, None).await);
+                }
+            }
+            Step::Resume(which) => {
+                let Some(session) = self.session(which) else { return };
+                self.world.turns.then(Script::new().deny_unresolved().answer("Done."));
+                if sessions.resume_turn(&session).await.is_err() {
+                    self.world.turns.forget_scripts();
+                }
+            }
+            Step::Close(which) => {
+                let Some(session) = self.session(which) else { return };
+                drop(sessions.close_interrupted(&session).await);
+            }
+            Step::Rename(which) => {
+                let Some(session) = self.session(which) else { return };
+                self.world.clock.pass(std::time::Duration::from_millis(3));
+                drop(sessions.set_title(&session, "Renamed").await);
+            }
+            Step::Delete(which) => {
+                let Some(session) = self.session(which) else { return };
+                drop(sessions.delete_session(&session).await);
+            }
+            Step::Restore(which) => {
+                let Some(session) = self.session(which) else { return };
+                drop(sessions.restore_session(&session).await);
+            }
+            Step::Nothing => {}
+        }
+    }
+
+    async fn answer(&self, which: usize) {
+        let Some(entry) = self.entry(which).await else { return };
+        let Some(waiting) = entry.waiting.first() else { return };
+        let (sessions, turn, call) = (&self.world.sessions, &waiting.turn, &waiting.call);
+        self.world.turns.then(Script::new().deny_unresolved().answer("Done."));
+        let answered = match waiting.kind {
+            WaitingKind::Permission => {
+                sessions.respond_to_permission(turn, call, Decision::Deny, None).await
+            }
+            WaitingKind::Question => {
+                sessions.answer_questions(turn, call, &Answer::Dismissed).await
+            }
+        };
+        if answered.is_err() {
+            self.world.turns.forget_scripts();
+        }
+    }
+
+    fn session(&self, which: usize) -> Option<SessionId> {
+        self.sessions.get(which % self.sessions.len().max(1)).cloned()
+    }
+
+    /// What the logs say of a session, whether or not it is in the index by now.
+    async fn entry(&self, which: usize) -> Option<Arc<SessionIndexEntry>> {
+        let session = self.session(which)?;
+        let scanned = self.world.scanned().await;
+        scanned.into_iter().find(|entry| entry.session_id == session)
+    }
+
+    async fn check(&mut self) {
+        while !self.world.sessions.running().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let list = self.world.sessions.list_sessions();
+        assert_eq!(list, self.world.scanned().await, "the index, and a fresh scan");
+        while let Ok(change) = self.changes.try_recv() {
+            match change {
+                IndexChange::Session { session, entry: Some(entry) } => {
+                    self.followed.insert(session, entry);
+                }
+                IndexChange::Session { session, entry: None } => {
+                    self.followed.remove(&session);
+                }
+                IndexChange::Scanned { entries, .. } => {
+                    let entries = entries.into_iter();
+                    self.followed.extend(entries.map(|it| (it.session_id.clone(), it)));
+                }
+                IndexChange::ScanEnded { .. } => {}
+            }
+        }
+        let followed: Vec<_> = self.followed.values().cloned().collect();
+        assert_eq!(followed, list, "a follower's index, and the index");
+    }
+}
+
+proptest! {
+    #![proptest_config(Config { cases: HISTORIES, ..Config::default() })]
+
+    #[test]
+    fn the_index_is_what_a_fresh_scan_finds(steps in vec((step(), beside()), 1..STEPS_MAX)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.expect("a runtime").block_on(History::play(steps));
+    }
+}

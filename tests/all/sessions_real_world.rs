@@ -1,0 +1,163 @@
+//! A session layer over the real runtime with a scripted model and scripted tools.
+
+use std::sync::Arc;
+
+use turnstile::base::id::{Ids, SessionId, ToolCallId, TurnId};
+use turnstile::base::tasks::Tasks;
+use turnstile::domain::agent::RequestedAgent;
+use turnstile::domain::message::UserMessage;
+use turnstile::domain::session::entry::{LatestTurnStatus, SessionIndexEntry};
+use turnstile::domain::turn::event::Decision;
+use turnstile::runtime::context::ContextResolver;
+use turnstile::runtime::hub::Hub;
+use turnstile::runtime::{Options, Parts, TurnRuntime};
+use turnstile::sessions::api::{NewSession, SendMessageConfig};
+use turnstile::sessions::error::SessionError;
+use turnstile::sessions::{Sessions, SessionsParts};
+use turnstile::store::cache::CacheBounds;
+use turnstile::store::log::LogKind;
+use turnstile::store::seam::LogStore;
+use turnstile::store::session_repo::SessionRepo;
+use turnstile::store::turn_repo::TurnRepo;
+use turnstile::testing::agents::{AGENT, ScriptedAgents, ScriptedModels};
+use turnstile::testing::checker::{Says, ScriptedChecker};
+use turnstile::testing::clock::HandClock;
+use turnstile::testing::fact::{json, model};
+use turnstile::testing::model::{Reply, ScriptedModel};
+use turnstile::testing::store::memory_store;
+use turnstile::testing::tools::FakeTool;
+use turnstile::tools::output::OUTPUT_BYTES;
+use turnstile::tools::registry::Registry;
+use turnstile::tools::tool::Tool;
+
+/// A session layer over the real runtime.
+pub(crate) struct World {
+    pub(crate) sessions: Sessions,
+    pub(crate) runtime: TurnRuntime,
+    pub(crate) model: Arc<ScriptedModel>,
+    pub(crate) turns: TurnRepo,
+    store: Arc<dyn LogStore>,
+    process: u32,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::over(Arc::new(memory_store()), 42)
+    }
+
+    /// The next process on the same logs.
+    pub(crate) fn restarted(&self) -> Self {
+        Self::over(Arc::clone(&self.store), self.process + 1)
+    }
+
+    pub(crate) fn over(store: Arc<dyn LogStore>, process: u32) -> Self {
+        let (tasks, clock, hub) = (Tasks::new(), HandClock::new(), Hub::new());
+        let ids = Arc::new(Ids::new(Arc::<HandClock>::clone(&clock), process));
+        let turns = TurnRepo::new(Arc::clone(&store), tasks.clone(), CacheBounds::default());
+        let models = Arc::<ScriptedModels>::default();
+        let scripted = models.add(model());
+        let checker = Arc::<ScriptedChecker>::default();
+        checker.say("write_file", Says::Ask);
+        let tools: Vec<Arc<dyn Tool>> = vec![
+            Arc::new(FakeTool::sync("write_file")),
+            Arc::new(FakeTool::outside("ask_human").for_humans()),
+        ];
+        let tools = Registry::new(tools).expect("names of their own");
+        let runtime = TurnRuntime::new(Parts {
+            turns: turns.clone(),
+            clock: Arc::<HandClock>::clone(&clock),
+            ids: Arc::<Ids>::clone(&ids),
+            agents: ScriptedAgents::new(tools.descriptors()),
+            models,
+            tools,
+            checker,
+            classifier: None,
+            hub,
+            tasks: tasks.clone(),
+            context: ContextResolver::default(),
+            options: Options {
+                max_model_calls: 10,
+                output_dir: std::env::temp_dir(),
+                output_bytes_max: OUTPUT_BYTES,
+            },
+        });
+        let sessions = Sessions::new(SessionsParts {
+            repo: SessionRepo::new(Arc::clone(&store), tasks.clone(), CacheBounds::default()),
+            turn_logs: turns.clone(),
+            turns: Arc::new(runtime.clone()),
+            clock,
+            ids,
+            tasks,
+            current_folder: std::env::temp_dir(),
+        });
+        Self { sessions, runtime, model: scripted, turns, store, process }
+    }
+
+    pub(crate) async fn session(&self) -> SessionId {
+        self.sessions.create_session(NewSession::default()).await.expect("created")
+    }
+
+    pub(crate) async fn try_send(&self, session: &SessionId) -> Result<TurnId, SessionError> {
+        let config = SendMessageConfig::of(RequestedAgent::by_id(AGENT));
+        let message = Arc::new(UserMessage::text("Look at the watcher."));
+        self.sessions.send_message(session, message, config).await
+    }
+
+    pub(crate) async fn send(&self, session: &SessionId, reply: Reply) -> TurnId {
+        self.model.then(reply.finish("stop"));
+        self.try_send(session).await.expect("sent")
+    }
+
+    pub(crate) async fn run(&self, session: &SessionId, reply: Reply) -> TurnId {
+        let turn = self.send(session, reply).await;
+        self.rested().await;
+        turn
+    }
+
+    /// Waits until nothing runs.
+    pub(crate) async fn rested(&self) {
+        while !self.sessions.running().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    pub(crate) fn status(&self, session: &SessionId) -> LatestTurnStatus {
+        self.sessions.index().get(session).expect("in the index").latest_turn_status
+    }
+
+    pub(crate) async fn allow(&self, turn: &TurnId) -> Result<(), SessionError> {
+        let call = ToolCallId::of_turn(turn, 1);
+        self.sessions.respond_to_permission(turn, &call, Decision::Allow, None).await
+    }
+
+    pub(crate) async fn scanned(&self) -> Vec<Arc<SessionIndexEntry>> {
+        let fresh = self.restarted().sessions;
+        fresh.scan().await.expect("scanned");
+        fresh.list_sessions()
+    }
+}
+
+pub(crate) fn says(text: &str) -> Reply {
+    Reply::new().text(text)
+}
+
+/// An answer that has to be allowed to write.
+pub(crate) fn writes() -> Reply {
+    Reply::new().call("write-file", json(r#"{"path":"a"}"#))
+}
+
+pub(crate) fn asks() -> Reply {
+    Reply::new().call("ask-human", json(r#"{"question":"Which?"}"#))
+}
+
+/// A world whose logs hold what this one's hold now, written by nobody.
+pub(crate) async fn copy(world: &World) -> World {
+    let store: Arc<dyn LogStore> = Arc::new(memory_store());
+    for kind in [LogKind::Session, LogKind::Turn] {
+        for log in world.store.list(kind).await.expect("listed") {
+            let records = world.store.inspect(&log).await.expect("readable").records.clone();
+            drop(store.create(&log, &records).await.expect("created"));
+        }
+    }
+    World::over(store, world.process + 1)
+}
