@@ -306,7 +306,7 @@ async fn what_is_no_answer_says_what_it_is() {
     check_sentence(
         Reply::status(302).header("location", "https://other/v1"),
         "lab/qwen3: the server rejected the request (status 302): it has moved to \
-         https://other/v1; check the model's name and what was sent in the event view",
+         https://other/v1; check the model's name, and the server's own log",
     )
     .await;
 }
