@@ -115,6 +115,9 @@ impl Archive {
 }
 
 /// What the program tells when a session of this shape is opened, without any disk.
+///
+/// # Panics
+/// Never: the logs are legal.
 #[must_use]
 ///
 /// # Panics

@@ -31,6 +31,10 @@ pub use vt100::Screen;
 
 /// How long something may take on a loaded machine. What takes longer does not happen.
 const WAIT_MAX: Duration = Duration::from_mins(1);
+/// How often the disk is looked at while it is waited for.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// Longer than any timer of the program that draws.
+const SILENCE: Duration = Duration::from_millis(1_500);
 /// More than the kernel keeps of what a program wrote.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -213,6 +217,29 @@ impl Program {
     pub fn wait_for_frame_after(&self, seen: usize) -> usize {
         self.wait_until("another frame", |window| window.emulator.frames().len() > seen);
         self.frames().len()
+    }
+
+    /// Waits until something is so that the terminal does not show, such as what is on the disk.
+    pub fn wait_for_outside(&self, what: &str, holds: impl Fn() -> bool) {
+        let deadline = self.clock.elapsed() + WAIT_MAX;
+        while !holds() {
+            let seen = self.window.lock();
+            let late = self.clock.elapsed() > deadline || seen.over;
+            let screen = seen.emulator.screen().contents();
+            assert!(!late, "waited for {what}:\n{screen}");
+            drop(self.window.changed.wait_timeout(seen, LOOK_AGAIN));
+        }
+    }
+
+    /// Watches that the program writes nothing for a while.
+    pub fn wait_for_silence(&self) {
+        let seen = self.window.lock();
+        let before = seen.emulator.raw().len();
+        let speaks = |seen: &mut Seen| seen.emulator.raw().len() == before;
+        let waited = self.window.changed.wait_timeout_while(seen, SILENCE, speaks);
+        let (seen, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        let written = seen.emulator.raw().get(before..).unwrap_or_default();
+        assert!(waited.timed_out(), "{}", String::from_utf8_lossy(written).escape_debug());
     }
 
     /// The synchronised frames that are complete.

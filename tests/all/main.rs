@@ -6,6 +6,12 @@
     reason = "tests stop where they fail"
 )]
 
+mod app_drafts;
+mod app_list;
+mod app_open;
+mod app_send;
+mod app_start;
+mod app_world;
 mod conformance;
 mod domain_damage;
 mod domain_entries;

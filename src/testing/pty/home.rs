@@ -21,6 +21,12 @@ impl Home {
         home
     }
 
+    /// All of it.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Where the program keeps sessions and everything else.
     #[must_use]
     pub fn work_dir(&self) -> PathBuf {

@@ -147,18 +147,27 @@ impl Walk<'_> {
     fn lines(&self) -> Vec<ListLine> {
         let list = &self.state.list;
         let Some(cursor) = list.cursor().filter(|_| self.height > 0) else { return Vec::new() };
-        let wanted = usize::from(list.selected_row).min(self.height - 1);
-        let mut above = self.above(list, &cursor, wanted);
-        above.reverse();
-        let mut lines = above;
-        let mut next = Some(cursor);
+        let below = self.downwards(list, cursor.clone());
+        // Where the rows end before the area does, those above come down.
+        let spare = self.height.saturating_sub(below.len());
+        let wanted = usize::from(list.selected_row).min(self.height - 1).max(spare);
+        let mut lines = self.above(list, &cursor, wanted);
+        lines.reverse();
+        lines.extend(below);
+        lines.truncate(self.height);
+        lines
+    }
+
+    /// The lines from a row on, as many as fit.
+    fn downwards(&self, list: &List, row: Row) -> Vec<ListLine> {
+        let mut lines = Vec::new();
+        let mut next = Some(row);
         while let Some(row) = next.filter(|_| lines.len() < self.height) {
             next = list.after(&row.session);
             let head = next.as_ref().and_then(|next| self.head_between(&row, next));
             lines.push(ListLine::Session(row.session));
             lines.extend(head.filter(|_| next.is_some()).map(ListLine::Day));
         }
-        lines.truncate(self.height);
         lines
     }
 

@@ -41,8 +41,8 @@ pub struct List {
     pub rename: Option<Rename>,
     /// How far the reading of all sessions is.
     pub scan: Scan,
-    /// What was deleted last and can be taken back.
-    pub deleted: Vec<SessionId>,
+    /// What was deleted and can be taken back, the last deletion last.
+    pub deleted: Vec<Vec<SessionId>>,
 }
 
 /// A title that is being changed, in its row.

@@ -74,11 +74,13 @@ fn press(state: &mut State, layout: &Layout, key: Key, out: &mut Effects) {
 /// Several characters at once. Where no text is typed they may be keys over a slow line, so the moves
 /// among them are made, and nothing else.
 fn commit(state: &mut State, layout: &Layout, typed: &str, out: &mut Effects) {
-    if text::is_taken(state) {
-        text::insert(state, typed, out);
-        return;
-    }
-    for key in typed.chars().map(|c| Key::plain(KeyCode::Char(c))) {
+    for (at, c) in typed.char_indices() {
+        // One of the characters may have moved to where text is typed.
+        if text::is_taken(state) {
+            text::insert(state, typed.get(at..).unwrap_or_default(), out);
+            return;
+        }
+        let key = Key::plain(KeyCode::Char(c));
         let found = state.settings.keymap.lookup(state.contexts(), &[key]);
         if let Lookup::Action(Action::Move(action)) = found {
             action::perform(state, layout, Action::Move(action), out);

@@ -50,11 +50,11 @@ pub(super) fn perform(state: &mut State, layout: &Layout, action: ListAction, ou
             }
         }
         ListAction::Undo => {
-            if state.list.deleted.is_empty() {
-                tell(state, "Nothing was deleted since the start");
-            } else if may_write(state) {
-                let deleted = state.list.deleted.clone();
-                out.push(Effect::App(Command::Restore(deleted)));
+            let Some(last) = state.list.deleted.last().cloned() else {
+                return tell(state, "Nothing that was deleted since the start is left");
+            };
+            if may_write(state) {
+                out.push(Effect::App(Command::Restore(last)));
             }
         }
     }

@@ -15,6 +15,9 @@ use crate::tui::state::status::ChosenModel;
 use crate::tui::state::turns::{Folded, Slot};
 use crate::tui::update::{Effects, composer, drafts, hint, live, problem, prompts, session, tell};
 
+/// How many deletions can be taken back one after the other.
+const UNDOS_MAX: usize = 64;
+
 /// Takes in what the program told.
 pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
     match notice {
@@ -56,10 +59,16 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
             let what = counted(sessions.len());
             let undo = hint::list(state, ListAction::Undo);
             tell(state, format!("Deleted {what}; {undo} in the list takes it back"));
-            state.list.deleted = sessions;
+            if state.list.deleted.len() == UNDOS_MAX {
+                state.list.deleted.remove(0);
+            }
+            state.list.deleted.push(sessions);
         }
         Notice::Restored(sessions) => {
-            state.list.deleted.retain(|deleted| !sessions.contains(deleted));
+            for deletion in &mut state.list.deleted {
+                deletion.retain(|deleted| !sessions.contains(deleted));
+            }
+            state.list.deleted.retain(|deletion| !deletion.is_empty());
             let what = counted(sessions.len());
             tell(state, format!("Restored {what}"));
         }

@@ -189,12 +189,17 @@ pub(super) fn leave(state: &mut State, out: &mut Effects) {
 /// The frame that shows the open prompt is on the screen.
 pub(super) fn drawn(state: &mut State, layout: &Layout) {
     let now = state.now.elapsed;
-    let Some(area) = layout.prompt.as_ref().filter(|area| area.is_open) else { return };
+    let shown = layout.prompt.as_ref().filter(|area| area.is_open).map(|area| &area.call);
     match &mut state.prompts.stage {
-        Stage::Opening { call, drawn_at } if *call == area.call => {
+        Stage::Opening { call, drawn_at } if shown == Some(&*call) => {
             drawn_at.get_or_insert(now);
         }
-        Stage::Opening { .. } | Stage::Docked | Stage::Armed { .. } => {}
+        // What a smaller screen does not show any more cannot be approved on it either.
+        Stage::Opening { drawn_at, .. } => *drawn_at = None,
+        Stage::Armed { call } if shown != Some(&*call) => {
+            state.prompts.stage = Stage::Opening { call: call.clone(), drawn_at: None };
+        }
+        Stage::Docked | Stage::Armed { .. } => {}
     }
 }
 

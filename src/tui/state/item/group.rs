@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::base::id::ToolCallId;
 use crate::domain::message::{AssistantMessage, AssistantPart, Content as MessageContent};
 use crate::domain::turn::live::{DeltaKind, OpenBlock};
-use crate::domain::turn::state::{AddedInput, ModelCall, Settlement, ToolCall};
+use crate::domain::turn::state::{AddedInput, ModelCall, Settlement, TerminalKind, ToolCall};
 use crate::domain::turn::status::TurnStatus;
 use crate::domain::turn::step::StepEvent;
 use crate::tui::state::activity::Run;
@@ -97,11 +97,24 @@ fn of_call<'a>(
         Some(Settlement::Completed(response)) => maker.answer(&response.message),
         Some(Settlement::Failed { error, .. }) => {
             maker.steps(&model_call.steps, None);
-            items.push(item(turn, Part::Failure(index), 0, Body::Failure(error)));
+            if !was_stopped(turn, index) {
+                items.push(item(turn, Part::Failure(index), 0, Body::Failure(error)));
+            }
         }
         None => maker.steps(&model_call.steps, live.streaming.as_ref()),
     }
     items
+}
+
+/// Whether a person's stop ended this call; how the turn ended says so already.
+fn was_stopped(turn: &Loaded, index: u64) -> bool {
+    let is_last = index + 1 == turn.state.next_call_index();
+    let ended = turn.state.terminal.as_ref();
+    is_last
+        && ended.is_some_and(|end| match &end.kind {
+            TerminalKind::Cancelled(_) => !end.is_closed_interruption(),
+            TerminalKind::Completed(_) | TerminalKind::Failed(_) => false,
+        })
 }
 
 /// Makes the items of one model call, in order.

@@ -1,0 +1,90 @@
+//! The list of sessions as the program tells it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use turnstile::app::notice::Notice;
+use turnstile::base::id::{SessionId, TurnId};
+use turnstile::domain::turn::live::{LiveEvent, News};
+use turnstile::sessions::api::NewSession;
+
+use crate::app_world::{GUIDE, Person, process};
+
+#[test]
+fn a_start_tells_the_whole_list_and_then_that_it_is_whole() {
+    let person = Person::new(GUIDE);
+    process(async {
+        let running = person.start().await;
+        for _ in 0..300 {
+            let sessions = &running.app.graph().sessions;
+            sessions.create_session(NewSession::default()).await.expect("created");
+        }
+        running.leave().await;
+    });
+    process(async {
+        let mut running = person.start().await;
+        let mut listed = BTreeMap::new();
+        let error = running
+            .until(|notice| match notice {
+                Notice::Scanned { entries, done, total } => {
+                    assert!(*done <= *total && *total == 300);
+                    let entries = entries.iter().cloned();
+                    listed.extend(entries.map(|entry| (entry.session_id.clone(), entry)));
+                    None
+                }
+                Notice::ScanEnded { error, .. } => Some(error.clone()),
+                _ => None,
+            })
+            .await;
+        assert_eq!(error, None);
+        let index = running.app.graph().sessions.list_sessions();
+        assert_eq!(listed.into_values().collect::<Vec<_>>(), index);
+        assert_eq!(index.len(), 300);
+    });
+}
+
+#[tokio::test]
+async fn whoever_reads_late_still_arrives_at_the_index() {
+    const CHANGES: usize = 1_100; // more than wait for anybody
+    let person = Person::new(GUIDE);
+    let mut running = person.start().await;
+    running.listed().await;
+    let sessions = running.app.graph().sessions.clone();
+    let create = || sessions.create_session(NewSession::default());
+    let gone = create().await.expect("created");
+    let mut seen = BTreeSet::new();
+    running.until(|notice| see(&mut seen, notice).contains(&gone).then_some(())).await;
+
+    // The queue of notices is full, and nobody reads.
+    let hub = running.app.graph().runtime.hub().clone();
+    for number in 0..FLOOD {
+        let (session, turn) = (None, TurnId::from(format!("t{number}")));
+        hub.publish(&LiveEvent { session, turn, news: News::Started });
+        if number % 64 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    sessions.delete_session(&gone).await.expect("deleted");
+    for _ in 0..CHANGES {
+        create().await.expect("created");
+    }
+    let index: BTreeSet<_> =
+        sessions.list_sessions().iter().map(|entry| entry.session_id.clone()).collect();
+    assert!(index.len() == CHANGES && !index.contains(&gone));
+    running.until(|notice| (*see(&mut seen, notice) == index).then_some(())).await;
+}
+
+/// More than wait for anybody.
+const FLOOD: usize = 6_000;
+
+/// Takes in what is told of the list.
+fn see<'a>(seen: &'a mut BTreeSet<SessionId>, notice: &Notice) -> &'a BTreeSet<SessionId> {
+    match notice {
+        Notice::IndexChanged { session, entry: None } => drop(seen.remove(session)),
+        Notice::IndexChanged { session, .. } => drop(seen.insert(session.clone())),
+        Notice::Scanned { entries, .. } => {
+            seen.extend(entries.iter().map(|entry| entry.session_id.clone()));
+        }
+        _ => {}
+    }
+    seen
+}

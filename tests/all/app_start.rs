@@ -1,0 +1,315 @@
+//! Starting, looking without touching, leaving, and looking back at how the last run ended.
+
+use turnstile::agents::choice::Chosen;
+use turnstile::app::command::{Command, Decide, Draft, DraftOf, ListSettings};
+use turnstile::app::notice::{Notice, Refused};
+use turnstile::app::{Access, StartError};
+use turnstile::base::id::{SessionId, ToolCallId, TurnId};
+use turnstile::domain::question::Answer;
+use turnstile::domain::session::entry::LatestTurnStatus;
+use turnstile::domain::turn::event::Decision;
+use turnstile::domain::turn::status::TurnStatus;
+use turnstile::sessions::api::NewSession;
+use turnstile::testing::gate::Gate;
+use turnstile::testing::model_server::{ModelServer, Reply};
+
+use crate::app_world::{GUIDE, Person, Running, draft, process, send, with_model};
+
+/// What is told of the last run until the list is complete and a moment longer.
+async fn looked_back(running: &mut Running) -> Option<Vec<SessionId>> {
+    running.listed().await;
+    // Told after everything that a start tells by itself.
+    let session = running.app.graph().sessions.create_session(NewSession::default()).await;
+    let session = session.expect("created");
+    let mut ended_badly = None;
+    running
+        .until(|notice| match notice {
+            Notice::LastRunEndedBadly { interrupted } => {
+                ended_badly = Some(interrupted.clone());
+                None
+            }
+            Notice::IndexChanged { session: changed, .. } if *changed == session => Some(()),
+            _ => None,
+        })
+        .await;
+    running.app.delete_session(&session).await.expect("deleted");
+    ended_badly
+}
+
+/// Kills the program while a turn runs.
+fn killed_in_a_turn(person: &Person, gate: &Gate) -> (SessionId, TurnId) {
+    process(async {
+        let mut running = person.start().await;
+        running.listed().await;
+        let sent = running.send(DraftOf::NewSession, "Count.").await;
+        gate.reached().await;
+        sent
+    })
+}
+
+/// A server that answers once up to a gate, and then once to the end.
+fn server(tokio: &tokio::runtime::Runtime) -> (ModelServer, Gate) {
+    let gate = Gate::new();
+    let stuck = Reply::stream().text("One ").gate(&gate).text("two.").finish("stop");
+    let whole = Reply::stream().text("One two.").finish("stop").event("[DONE]");
+    let started = tokio.block_on(ModelServer::start([stuck, whole])).expect("a port");
+    (started, gate)
+}
+
+fn server_runtime() -> tokio::runtime::Runtime {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    runtime.expect("a runtime")
+}
+
+#[test]
+fn after_a_kill_the_sessions_with_interrupted_turns_are_named_and_can_go_on() {
+    let tokio = server_runtime();
+    let (server, gate) = server(&tokio);
+    let person = Person::with_model(&server);
+    let (session, turn) = killed_in_a_turn(&person, &gate);
+    process(async {
+        let mut running = person.start().await;
+        assert_eq!(looked_back(&mut running).await, Some(vec![session.clone()]));
+        assert!(!running.app.graph().sessions.is_running(&turn), "nothing goes on by itself");
+        assert_eq!(server.requests().len(), 1);
+        running.perform(Command::Resume(session.clone()));
+        running.until_rested(&turn).await;
+        running.rested(&turn).await;
+        let entry = running.app.graph().sessions.index().get(&session).expect("listed");
+        assert_eq!(entry.latest_turn_status, LatestTurnStatus::Turn(TurnStatus::Completed));
+        running.perform(Command::Resume(session.clone()));
+        assert_eq!(running.refused().await.0, Refused::Resume(session.clone()));
+        running.leave().await;
+    });
+    process(async {
+        let mut running = person.start().await;
+        assert_eq!(looked_back(&mut running).await, None, "the last run ended as it should");
+    });
+}
+
+#[test]
+fn an_interrupted_turn_can_be_closed() {
+    let tokio = server_runtime();
+    let (server, gate) = server(&tokio);
+    let person = Person::with_model(&server);
+    let (session, turn) = killed_in_a_turn(&person, &gate);
+    process(async {
+        let mut running = person.start().await;
+        running.listed().await;
+        running.perform(Command::CloseInterrupted(session.clone()));
+        running.until_rested(&turn).await;
+        running.rested(&turn).await;
+        let state = running.app.graph().sessions.get_turn(&turn).await.expect("readable").state;
+        assert!(state.terminal.is_some_and(|terminal| terminal.is_closed_interruption()));
+        running.run(DraftOf::Session(session), "Again.").await;
+    });
+}
+
+#[test]
+fn leaving_in_the_middle_of_a_turn_leaves_it_interrupted_and_is_no_bad_end() {
+    let tokio = server_runtime();
+    let (server, gate) = server(&tokio);
+    let person = Person::with_model(&server);
+    let of = DraftOf::NewSession;
+    let (session, turn) = process(async {
+        let mut running = person.start().await;
+        running.listed().await;
+        let sent = running.send(of.clone(), "Count.").await;
+        gate.reached().await;
+        running.perform(Command::SaveDraft { of: of.clone(), draft: draft("typed last") });
+        running.leave().await;
+        sent
+    });
+    process(async {
+        let mut running = person.start().await;
+        assert_eq!(looked_back(&mut running).await, None);
+        let entry = running.app.graph().sessions.index().get(&session).expect("listed");
+        assert_eq!(entry.latest_turn_status, LatestTurnStatus::Turn(TurnStatus::Idle));
+        assert_eq!(running.draft(of).await, draft("typed last"), "it was kept before the end");
+        running.perform(Command::Resume(session));
+        running.until_rested(&turn).await;
+        running.rested(&turn).await;
+        let state = running.app.graph().sessions.get_turn(&turn).await.expect("readable").state;
+        assert_eq!(state.status(), TurnStatus::Completed);
+    });
+}
+
+#[test]
+fn only_a_run_that_may_change_everything_tells_of_the_last_one() {
+    let tokio = server_runtime();
+    let (server, gate) = server(&tokio);
+    let person = Person::with_model(&server);
+    let (session, _) = killed_in_a_turn(&person, &gate);
+    // Views, single prompts and single commands come and go in between.
+    for access in [Access::ReadOnly, Access::OwnTurns, Access::Full] {
+        process(async {
+            let mut running = person.assemble(access);
+            if access == Access::ReadOnly {
+                running.app.begin();
+                running.listed().await;
+                assert!(
+                    running
+                        .told()
+                        .iter()
+                        .all(|notice| { !matches!(notice, Notice::LastRunEndedBadly { .. }) })
+                );
+            }
+            running.leave().await;
+        });
+    }
+    process(async {
+        let mut running = person.start().await;
+        assert_eq!(looked_back(&mut running).await, Some(vec![session.clone()]));
+    });
+    // That run was killed too.
+    process(async {
+        let mut running = person.start().await;
+        assert_eq!(looked_back(&mut running).await, Some(vec![session]));
+        running.leave().await;
+    });
+}
+
+#[test]
+fn a_run_that_is_left_before_the_list_is_read_has_not_ended_badly() {
+    let person = Person::new(GUIDE);
+    process(async { person.start().await.leave().await });
+    process(async {
+        let mut running = person.start().await;
+        assert_eq!(looked_back(&mut running).await, None);
+    });
+}
+
+#[test]
+fn a_turn_whose_model_is_gone_says_so_when_it_is_resumed() {
+    let tokio = server_runtime();
+    let (server, gate) = server(&tokio);
+    let person = Person::new(&with_model(&server));
+    let (session, turn) = killed_in_a_turn(&person, &gate);
+    person.configure(GUIDE);
+    process(async {
+        let mut running = person.start().await;
+        running.listed().await;
+        running.perform(Command::Resume(session.clone()));
+        let (what, why) = running.refused().await;
+        assert_eq!(what, Refused::Advance(turn.clone()));
+        assert!(why.contains("lab/tiny"), "{why}");
+        // It needs nothing live to be closed.
+        running.perform(Command::CloseInterrupted(session));
+        running.until_rested(&turn).await;
+    });
+}
+
+#[test]
+fn a_view_reads_everything_and_writes_nothing() {
+    let person = Person::new(GUIDE);
+    let (session, turn, call) = process(async {
+        let mut running = person.start().await;
+        let (session, turn) = running.run(DraftOf::NewSession, "Hello.").await;
+        let of = DraftOf::Session(session.clone());
+        running.perform(Command::SaveDraft { of, draft: draft("half a thought") });
+        let state = running.app.graph().sessions.get_turn(&turn).await.expect("readable").state;
+        let call = state.outstanding_permissions().next().expect("it asks").id.clone();
+        running.leave().await;
+        (session, turn, call)
+    });
+    let before = person.tree();
+    process(async {
+        let mut running = person.assemble(Access::ReadOnly);
+        running.app.begin();
+        running.listed().await;
+        assert_eq!(running.app.graph().sessions.list_sessions().len(), 1);
+        running.perform(Command::Open(session.clone()));
+        let loaded = |notice: &Notice| match notice {
+            Notice::TurnsLoaded { turns, .. } => Some(turns.len()),
+            _ => None,
+        };
+        assert_eq!(running.until(loaded).await, 1);
+        let of = DraftOf::Session(session.clone());
+        assert_eq!(running.draft(of.clone()).await, draft("half a thought"));
+
+        for (command, refused) in writing(&session, &turn, &call) {
+            running.perform(command);
+            let (what, why) = running.refused().await;
+            assert_eq!(what, refused);
+            assert!(why.contains("--read-only"), "{why}");
+        }
+        running.perform(Command::Close);
+        running.leave().await;
+    });
+    assert_eq!(person.tree(), before);
+}
+
+/// Every command that changes something, and what is refused of it.
+fn writing(session: &SessionId, turn: &TurnId, call: &ToolCallId) -> Vec<(Command, Refused)> {
+    let (of, session) = (DraftOf::Session(session.clone()), session.clone());
+    let (turn, call) = (turn.clone(), call.clone());
+    let (decision, reason) = (Decision::Allow, None);
+    let decide = Decide { turn: turn.clone(), call: call.clone(), decision, reason };
+    let answer = Command::Answer { turn: turn.clone(), call, answer: Answer::Dismissed };
+    let rename = Command::Rename { session: session.clone(), title: "x".to_owned() };
+    vec![
+        (send(of.clone(), "Go."), Refused::Send(of.clone())),
+        (Command::Decide(decide), Refused::Respond(turn.clone())),
+        (answer, Refused::Respond(turn.clone())),
+        (Command::Stop(turn.clone()), Refused::Stop(turn)),
+        (Command::Resume(session.clone()), Refused::Resume(session.clone())),
+        (Command::CloseInterrupted(session.clone()), Refused::Resume(session.clone())),
+        (rename, Refused::Session(session.clone())),
+        (Command::Delete(vec![session.clone()]), Refused::Session(session.clone())),
+        (Command::Restore(vec![session.clone()]), Refused::Session(session)),
+        (Command::SaveDraft { of, draft: Draft::default() }, Refused::Keep),
+        (Command::Remember("x".to_owned()), Refused::Keep),
+        (Command::SaveListSettings(ListSettings::default()), Refused::Keep),
+    ]
+}
+
+#[tokio::test]
+async fn a_view_of_a_folder_that_is_not_there_makes_none() {
+    let person = Person::new(GUIDE);
+    let mut running = person.assemble(Access::ReadOnly);
+    running.app.begin();
+    running.listed().await;
+    assert_eq!(running.app.graph().sessions.list_sessions(), []);
+    running.leave().await;
+    assert!(!person.work_dir().exists());
+}
+
+#[tokio::test]
+async fn a_folder_is_held_by_one_and_seen_by_many() {
+    let person = Person::new(GUIDE);
+    let held = person.take(Access::Full).expect("it is free");
+    let refused = person.take(Access::Full).map(drop);
+    assert!(matches!(refused, Err(StartError::Lock(_))), "{refused:?}");
+    for access in [Access::ReadOnly, Access::OwnTurns] {
+        drop(person.take(access).expect("it needs no lock"));
+    }
+    drop(held);
+    drop(person.take(Access::Full).expect("it is free again"));
+}
+
+#[tokio::test]
+async fn the_model_that_answers_is_told_with_the_reason() {
+    let server = ModelServer::start([]).await.expect("a port");
+    for (config, model, why) in [
+        (GUIDE.to_owned(), "guide/guide", "configured default"),
+        (with_model(&server), "lab/tiny", "configured default"),
+    ] {
+        let person = Person::new(&config);
+        let mut running = person.start().await;
+        let chosen = running
+            .until(|notice| match notice {
+                Notice::ModelChosen { model, why } => {
+                    Some(Chosen { model: model.clone(), why: why.clone() })
+                }
+                _ => None,
+            })
+            .await;
+        assert_eq!((chosen.model.to_string(), chosen.why), (model.to_owned(), why.to_owned()));
+    }
+    let person = Person::new("");
+    let running = person.assemble(Access::Full);
+    let chosen = running.app.graph().default_model.get();
+    assert_eq!(chosen.model.to_string(), "guide/guide", "whoever has nothing gets the guide");
+    assert_eq!(chosen.why, "a script: no model is connected");
+}
