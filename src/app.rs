@@ -39,6 +39,7 @@ use crate::store::seam::LogStore;
 use crate::store::turn_repo::TurnRepo;
 
 pub use assemble::{Access, StartError, Startup, WorkPlace};
+pub use shut_down::LeaveError;
 
 /// How many notices wait for whoever looks. Live text is joined before it gets here, so this is
 /// some seconds of everything else; then the program waits.

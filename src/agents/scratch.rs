@@ -21,3 +21,24 @@ pub fn prepare(folder: &Path) -> io::Result<()> {
         Err(error) => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn the_folder_is_the_owner_s_alone_and_what_is_in_it_stays() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().join("scratch").join("session");
+        prepare(&folder).expect("made");
+        let mode = fs::metadata(&folder).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+        let welcome = folder.join(guide::WELCOME_FILE);
+        assert_eq!(fs::read_to_string(&welcome).expect("there"), guide::WELCOME_TEXT);
+        fs::write(&welcome, "changed").expect("written");
+        prepare(&folder).expect("made again");
+        assert_eq!(fs::read_to_string(&welcome).expect("there"), "changed");
+    }
+}

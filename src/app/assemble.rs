@@ -151,6 +151,7 @@ impl App {
             sessions: graph.sessions.clone(),
             turns: graph.turn_logs.clone(),
             subscription: hub.subscribe(Interest::Everything),
+            hub,
             notices: notices.clone(),
             tasks: tasks.clone(),
             open: None,

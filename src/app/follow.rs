@@ -14,7 +14,7 @@ use crate::base::tasks::Tasks;
 use crate::domain::session::state::{SessionState, SessionTurn};
 use crate::domain::turn::live::{LiveEvent, News, OpenCall};
 use crate::domain::turn::state::TurnState;
-use crate::runtime::hub::{Received, Subscription};
+use crate::runtime::hub::{Hub, Received, Subscription};
 use crate::sessions::Sessions;
 use crate::store::turn_repo::TurnRepo;
 
@@ -27,6 +27,7 @@ const TURNS_AT_A_TIME: usize = 128;
 pub(super) struct Follower {
     pub(super) sessions: Sessions,
     pub(super) turns: TurnRepo,
+    pub(super) hub: Hub,
     pub(super) subscription: Subscription,
     pub(super) notices: mpsc::Sender<Notice>,
     pub(super) tasks: Tasks,
@@ -112,7 +113,10 @@ impl Follower {
 
     /// Tells which turns run by now, and which do not any more.
     async fn tell_running(&mut self) -> bool {
-        let now: BTreeSet<_> = self.sessions.running().into_iter().collect();
+        // A turn counts as live for a moment longer than it runs; only of one that runs the end will
+        // still be told.
+        let live = self.sessions.running().into_iter();
+        let now: BTreeSet<_> = live.filter(|(_, turn)| self.hub.is_running(turn)).collect();
         let told = std::mem::replace(&mut self.running, now);
         let rested = told.difference(&self.running).map(|it| (it, News::Rested));
         let started = self.running.difference(&told).map(|it| (it, News::Started));

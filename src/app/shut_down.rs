@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::app::App;
 use crate::app::keep::Keep;
+use crate::store::error::FlushError;
 
 /// How long leaving waits for what is still to be written; then it says what was not.
 const LAST_WRITES_MAX: Duration = Duration::from_secs(5);
@@ -13,7 +14,7 @@ const LAST_WRITES_MAX: Duration = Duration::from_secs(5);
 pub enum LeaveError {
     /// The logs.
     #[error(transparent)]
-    Flush(#[from] crate::store::error::FlushError),
+    Flush(#[from] FlushError),
     /// It took too long.
     #[error("the disk did not take everything within {} seconds", LAST_WRITES_MAX.as_secs())]
     TooSlow,

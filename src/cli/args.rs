@@ -53,6 +53,11 @@ pub struct Chat {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run one prompt without a session and print the answer
+    ///
+    /// Tools that need a permission are denied, since nobody is asked.
+    ///
+    /// Exit codes: 0 answered, 1 the turn failed, 2 bad arguments or configuration, 3 trouble with
+    /// the disk, 130 interrupted.
     Run(Run),
     /// List, show or remove sessions
     #[command(subcommand)]
@@ -63,10 +68,7 @@ pub enum Command {
     ResetTerminal,
 }
 
-/// One prompt without a session. Tools that need a permission are denied, since nobody is asked.
-///
-/// Exit codes: 0 answered, 1 the turn failed, 2 bad arguments or configuration, 3 trouble with the
-/// disk, 130 interrupted.
+/// One prompt without a session.
 #[derive(Debug, Args)]
 pub struct Run {
     /// What to say; `-` reads it from standard input

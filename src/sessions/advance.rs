@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::base::id::{SessionId, TurnId};
+use crate::domain::agent::Execution;
 use crate::domain::session::state::SessionState;
 use crate::domain::turn::event::{DecisionSource, ResultSource, TurnEvent, TurnFact};
 use crate::domain::turn::live::{LiveEvent, News};
@@ -225,13 +226,12 @@ fn is_record_of(event: &TurnEvent, input: &ExternalInput) -> bool {
 }
 
 /// Whether the index has to show something new although the advance goes on: a person is asked, or
-/// no longer is.
+/// no longer is. What the loop runs by itself concerns nobody.
 fn changes_what_waits(event: &TurnEvent) -> bool {
-    matches!(
-        &event.fact,
-        TurnFact::PermissionRequired(_)
-            | TurnFact::PermissionResolved(_)
-            | TurnFact::InvocationRequested(_)
-            | TurnFact::ToolResult(_)
-    )
+    match &event.fact {
+        TurnFact::PermissionRequired(_) | TurnFact::PermissionResolved(_) => true,
+        TurnFact::InvocationRequested(fact) => fact.execution == Execution::Async,
+        TurnFact::ToolResult(fact) => fact.source != ResultSource::Sync,
+        _ => false,
+    }
 }

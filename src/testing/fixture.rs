@@ -117,11 +117,8 @@ impl Archive {
 /// What the program tells when a session of this shape is opened, without any disk.
 ///
 /// # Panics
-/// Never: the logs are legal.
-#[must_use]
-///
-/// # Panics
 /// When the log of the shape does not reduce, which every test of the shape sees.
+#[must_use]
 pub fn opened(shape: Shape) -> Vec<Notice> {
     let ids = Ids::new(Arc::new(Calendar(AtomicI64::new(FIRST_MS))), 42);
     let plan = Plan::new(&ids, 0, shape);

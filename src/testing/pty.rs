@@ -231,15 +231,27 @@ impl Program {
         }
     }
 
-    /// Watches that the program writes nothing for a while.
+    /// Waits until what was under way is drawn, then watches that the program writes nothing.
+    ///
+    /// # Panics
+    /// When the program does not come to rest in time, or writes after it had.
     pub fn wait_for_silence(&self) {
+        let deadline = self.clock.elapsed() + WAIT_MAX;
+        while let Some(written) = self.written_in(SILENCE) {
+            assert!(self.clock.elapsed() <= deadline, "the program does not rest: {written}");
+        }
+        assert_eq!(self.written_in(SILENCE), None);
+    }
+
+    /// What the program wrote before `time` had gone by, as far as it had come at the first change.
+    fn written_in(&self, time: Duration) -> Option<String> {
         let seen = self.window.lock();
         let before = seen.emulator.raw().len();
-        let speaks = |seen: &mut Seen| seen.emulator.raw().len() == before;
-        let waited = self.window.changed.wait_timeout_while(seen, SILENCE, speaks);
+        let silent = |seen: &mut Seen| seen.emulator.raw().len() == before;
+        let waited = self.window.changed.wait_timeout_while(seen, time, silent);
         let (seen, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         let written = seen.emulator.raw().get(before..).unwrap_or_default();
-        assert!(waited.timed_out(), "{}", String::from_utf8_lossy(written).escape_debug());
+        (!waited.timed_out()).then(|| String::from_utf8_lossy(written).escape_debug().to_string())
     }
 
     /// The synchronised frames that are complete.

@@ -62,7 +62,7 @@ fn drafts_survive_a_kill_each_for_itself() {
         pastes: vec!["pasted".to_owned(); number],
     };
     process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         for (number, of) in whose.iter().enumerate() {
             for draft in [draft("an older one"), text(number)] {
                 running.perform(Command::SaveDraft { of: of.clone(), draft });
@@ -72,7 +72,7 @@ fn drafts_survive_a_kill_each_for_itself() {
         assert_eq!(running.draft(whose[2].clone()).await, text(2));
     });
     process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         for (number, of) in whose.iter().enumerate() {
             assert_eq!(running.draft(of.clone()).await, text(number));
             running.perform(Command::SaveDraft { of: of.clone(), draft: Draft::default() });
@@ -88,7 +88,7 @@ fn history_and_list_settings_are_there_at_the_next_start() {
     let person = Person::new(GUIDE);
     let settings = ListSettings { sort: SortBy::Title, hidden: true };
     process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         assert_eq!(remembered(&mut running).await, (Vec::new(), ListSettings::default()));
         for text in ["one", "two", "one"] {
             running.perform(Command::Remember(text.to_owned()));
@@ -97,7 +97,7 @@ fn history_and_list_settings_are_there_at_the_next_start() {
         running.leave().await;
     });
     process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         let history = ["two", "one"].map(str::to_owned).to_vec();
         assert_eq!(remembered(&mut running).await, (history, settings));
     });
@@ -106,10 +106,10 @@ fn history_and_list_settings_are_there_at_the_next_start() {
 #[test]
 fn what_cannot_be_read_any_more_is_as_if_it_were_not_there() {
     let person = Person::new(GUIDE);
-    process(async { person.start().await.leave().await });
+    process(async { person.start().leave().await });
     fs::write(person.work_dir().join("var/composer/history.json"), "[").expect("written");
     process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         assert_eq!(remembered(&mut running).await.0, Vec::<String>::new());
     });
 }
@@ -117,7 +117,7 @@ fn what_cannot_be_read_any_more_is_as_if_it_were_not_there() {
 #[tokio::test]
 async fn a_deleted_session_leaves_no_draft_and_a_restored_one_has_all_again() {
     let person = Person::new(GUIDE);
-    let mut running = person.start().await;
+    let mut running = person.start();
     running.listed().await;
     let (session, _, call) = half_typed(&mut running).await;
     let before = person.tree();
@@ -142,7 +142,7 @@ async fn a_deleted_session_leaves_no_draft_and_a_restored_one_has_all_again() {
 fn the_next_process_restores_drafts_too() {
     let person = Person::new(GUIDE);
     let (session, before) = process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         let (session, ..) = half_typed(&mut running).await;
         running.app.shut_down().await.expect("all is safe");
         let before = person.tree();
@@ -160,7 +160,7 @@ fn the_next_process_restores_drafts_too() {
 #[tokio::test]
 async fn what_is_saved_for_a_deleted_session_comes_back_with_it() {
     let person = Person::new(GUIDE);
-    let mut running = person.start().await;
+    let mut running = person.start();
     let (session, ..) = half_typed(&mut running).await;
     let of = DraftOf::Session(session.clone());
     running.perform(Command::Delete(vec![session.clone()]));
@@ -176,7 +176,7 @@ async fn what_is_saved_for_a_deleted_session_comes_back_with_it() {
 #[tokio::test]
 async fn with_no_days_to_restore_all_is_destroyed_at_once() {
     let person = Person::new(&format!("{GUIDE}[delete]\nkeep_days = 0\n"));
-    let mut running = person.start().await;
+    let mut running = person.start();
     let (session, ..) = half_typed(&mut running).await;
     running.perform(Command::Delete(vec![session.clone()]));
     deleted(&mut running).await;
@@ -194,7 +194,7 @@ fn what_was_deleted_too_long_ago_is_destroyed_at_the_next_start() {
     let person = Person::new(GUIDE);
     let deleted_folder = person.work_dir().join("var/deleted");
     process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         for _ in 0..2 {
             let (session, ..) = half_typed(&mut running).await;
             running.perform(Command::Delete(vec![session]));
@@ -209,7 +209,7 @@ fn what_was_deleted_too_long_ago_is_destroyed_at_the_next_start() {
     let note = format!("{before}\"removedAt\":\"2020{}", time.get(4..).expect("a time"));
     fs::write(old.join("removed.json"), note).expect("written");
     process(async {
-        let _running = person.start().await;
+        let _running = person.start();
         while old.exists() {
             tokio::task::yield_now().await;
         }
@@ -220,7 +220,7 @@ fn what_was_deleted_too_long_ago_is_destroyed_at_the_next_start() {
 #[tokio::test]
 async fn of_several_sessions_each_is_deleted_or_refused_for_itself() {
     let person = Person::new(GUIDE);
-    let mut running = person.start().await;
+    let mut running = person.start();
     let (session, _) = running.run(DraftOf::NewSession, "Hello.").await;
     let unknown = SessionId::from("2026-03-04T04-59-59Z-0000042-000");
     running.perform(Command::Delete(vec![unknown.clone(), session.clone()]));

@@ -13,7 +13,7 @@ use crate::app_world::{GUIDE, Person, process};
 fn a_start_tells_the_whole_list_and_then_that_it_is_whole() {
     let person = Person::new(GUIDE);
     process(async {
-        let running = person.start().await;
+        let running = person.start();
         for _ in 0..300 {
             let sessions = &running.app.graph().sessions;
             sessions.create_session(NewSession::default()).await.expect("created");
@@ -21,7 +21,7 @@ fn a_start_tells_the_whole_list_and_then_that_it_is_whole() {
         running.leave().await;
     });
     process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         let mut listed = BTreeMap::new();
         let error = running
             .until(|notice| match notice {
@@ -46,7 +46,7 @@ fn a_start_tells_the_whole_list_and_then_that_it_is_whole() {
 async fn whoever_reads_late_still_arrives_at_the_index() {
     const CHANGES: usize = 1_100; // more than wait for anybody
     let person = Person::new(GUIDE);
-    let mut running = person.start().await;
+    let mut running = person.start();
     running.listed().await;
     let sessions = running.app.graph().sessions.clone();
     let create = || sessions.create_session(NewSession::default());

@@ -114,7 +114,7 @@ async fn a_session_comes_with_its_turns_the_latest_first_and_then_the_older_ones
     const TURNS: usize = 20;
     let server = ModelServer::start((0..TURNS).map(|_| answer("Yes."))).await.expect("a port");
     let person = Person::with_model(&server);
-    let mut running = person.start().await;
+    let mut running = person.start();
     let (session, _) = running.run(DraftOf::NewSession, "Really?").await;
     for _ in 1..TURNS {
         running.run(DraftOf::Session(session.clone()), "Really?").await;
@@ -143,7 +143,7 @@ async fn an_answer_that_streams_is_joined_in_its_middle_and_lost_nowhere() {
         (ModelServer::start([reply]).await.expect("a port"), gate, later)
     };
     let person = Person::with_model(&server);
-    let mut running = person.start().await;
+    let mut running = person.start();
     let (session, turn) = running.send(DraftOf::NewSession, "Count.").await;
     gate.reached().await;
     let mut screen = Screen::default();
@@ -180,7 +180,7 @@ async fn a_turn_that_begins_in_the_open_session_is_shown_from_its_first_event_on
     let reply = Reply::stream().text("One ").gate(&gate).text("two.").finish("stop");
     let server = ModelServer::start([answer("Yes."), reply.event("[DONE]")]).await.expect("a port");
     let person = Person::with_model(&server);
-    let mut running = person.start().await;
+    let mut running = person.start();
     let (session, _) = running.run(DraftOf::NewSession, "Really?").await;
     let mut screen = Screen::default();
     open(&running, &session);
@@ -200,7 +200,7 @@ async fn a_session_that_is_closed_streams_no_more() {
     let reply = reply.finish("stop").event("[DONE]");
     let server = ModelServer::start([reply]).await.expect("a port");
     let person = Person::with_model(&server);
-    let mut running = person.start().await;
+    let mut running = person.start();
     let (session, turn) = running.send(DraftOf::NewSession, "Count.").await;
     gate.reached().await;
     let mut screen = Screen::default();
@@ -227,7 +227,7 @@ async fn a_session_that_is_closed_streams_no_more() {
 #[tokio::test]
 async fn a_session_that_cannot_be_read_says_why() {
     let person = Person::new(GUIDE);
-    let mut running = person.start().await;
+    let mut running = person.start();
     let made = running.app.graph().sessions.create_session(NewSession::default()).await;
     let session = made.expect("created");
     let id = session.as_str();
@@ -255,7 +255,7 @@ async fn a_session_that_cannot_be_read_says_why() {
 async fn a_damaged_turn_is_loaded_as_damaged_beside_the_others() {
     let server = ModelServer::start((0..3).map(|_| answer("Yes."))).await.expect("a port");
     let person = Person::with_model(&server);
-    let mut running = person.start().await;
+    let mut running = person.start();
     let (session, first) = running.run(DraftOf::NewSession, "Really?").await;
     running.run(DraftOf::Session(session.clone()), "Really?").await;
     let id = first.as_str();
@@ -275,6 +275,45 @@ async fn a_damaged_turn_is_loaded_as_damaged_beside_the_others() {
     assert!(why.contains("is corrupt at line 1"), "{why}");
 }
 
+#[tokio::test]
+async fn opening_writes_nothing() {
+    let person = Person::new(GUIDE);
+    let mut running = person.start();
+    let (session, _) = running.run(DraftOf::NewSession, "Hello.").await;
+    running.draft(DraftOf::NewSession).await;
+    let before = person.tree();
+    for _ in 0..3 {
+        open(&running, &session);
+        running.until(|notice| matches!(notice, Notice::Joined { .. }).then_some(())).await;
+    }
+    running.draft(DraftOf::Session(session)).await;
+    assert_eq!(person.tree(), before);
+}
+
+#[tokio::test]
+async fn switching_between_sessions_mixes_nothing_up() {
+    let server = ModelServer::start((0..6).map(|_| answer("Yes."))).await.expect("a port");
+    let person = Person::with_model(&server);
+    let mut running = person.start();
+    let (one, _) = running.run(DraftOf::NewSession, "One?").await;
+    let (two, _) = running.run(DraftOf::NewSession, "Two?").await;
+    for session in [&one, &two, &one, &two] {
+        open(&running, session);
+        running.run(DraftOf::Session(session.clone()), "And?").await;
+    }
+    let sessions = &running.app.graph().sessions;
+    for session in [&one, &two] {
+        let events = sessions.session_events(session).await.expect("readable");
+        assert!(events.iter().all(|event| event.id == *session));
+        let state = sessions.get_session(session).await.expect("readable");
+        assert_eq!(state.turns.len(), 3);
+        for turn in &state.turns {
+            let turn = sessions.get_turn(&turn.id).await.expect("readable").state;
+            assert_eq!(turn.definition.session_id.as_ref(), Some(session));
+        }
+    }
+}
+
 /// More events than wait for anybody, twice over: in the queue of the hub and in that of the notices.
 const FLOOD: usize = 10_000;
 
@@ -284,7 +323,7 @@ async fn a_listener_that_lagged_gets_what_is_shown_and_what_runs_again() {
     let reply = Reply::stream().text("One ").gate(&gate).text("two.").finish("stop");
     let server = ModelServer::start([reply.event("[DONE]")]).await.expect("a port");
     let person = Person::with_model(&server);
-    let mut running = person.start().await;
+    let mut running = person.start();
     let (session, turn) = running.send(DraftOf::NewSession, "Count.").await;
     gate.reached().await;
     let mut screen = Screen::default();

@@ -19,7 +19,7 @@ use crate::app_world::{GUIDE, Person, draft, has_file, send};
 #[tokio::test]
 async fn a_first_message_makes_a_session_in_which_the_guide_has_a_folder_of_its_own() {
     let person = Person::new(GUIDE);
-    let mut running = person.start().await;
+    let mut running = person.start();
     running.listed().await;
     let (session, turn) = running.run(DraftOf::NewSession, "Hello there.").await;
     let folder = person.path("cache/turnstile/scratch").join(session.as_str());
@@ -62,7 +62,7 @@ async fn a_real_model_s_session_runs_where_the_program_was_started() {
     let server = ModelServer::start([Reply::stream().text("Hi.").finish("stop").event("[DONE]")]);
     let server = server.await.expect("a port");
     let person = Person::with_model(&server);
-    let mut running = person.start().await;
+    let mut running = person.start();
     let (session, _) = running.run(DraftOf::NewSession, "Hello.").await;
     let sessions = &running.app.graph().sessions;
     let state = sessions.get_session(&session).await.expect("readable");
@@ -73,7 +73,7 @@ async fn a_real_model_s_session_runs_where_the_program_was_started() {
 #[tokio::test]
 async fn a_refused_first_message_leaves_no_session_and_its_draft() {
     let person = Person::new(GUIDE);
-    let mut running = person.start().await;
+    let mut running = person.start();
     running.listed().await;
     let of = DraftOf::NewSession;
     running.perform(Command::SaveDraft { of: of.clone(), draft: draft("Hello.") });
@@ -94,7 +94,7 @@ async fn a_conversation_goes_on_with_the_agent_and_the_model_that_it_had() {
     let answer = |text| Reply::stream().text(text).finish("stop").event("[DONE]");
     let server = ModelServer::start([answer("One."), answer("Two.")]).await.expect("a port");
     let person = Person::with_model(&server);
-    let mut running = person.start().await;
+    let mut running = person.start();
     let model = ModelDescriptor { provider: "lab".to_owned(), model: "other".to_owned() };
     let overrides =
         turnstile::domain::agent::AgentOverrides { model: Some(model.clone()), composition: None };
@@ -121,7 +121,7 @@ async fn a_conversation_goes_on_with_the_agent_and_the_model_that_it_had() {
 #[tokio::test]
 async fn a_message_into_an_open_turn_is_refused_and_its_draft_stays() {
     let person = Person::new(GUIDE);
-    let mut running = person.start().await;
+    let mut running = person.start();
     let (session, _) = running.run(DraftOf::NewSession, "Hello.").await;
     let of = DraftOf::Session(session);
     running.perform(Command::SaveDraft { of: of.clone(), draft: draft("And?") });
@@ -135,7 +135,7 @@ async fn a_message_into_an_open_turn_is_refused_and_its_draft_stays() {
 #[tokio::test]
 async fn a_sent_draft_goes_and_what_was_typed_since_stays() {
     let person = Person::new(GUIDE);
-    let mut running = person.start().await;
+    let mut running = person.start();
     let of = DraftOf::NewSession;
     running.perform(Command::SaveDraft { of: of.clone(), draft: draft("Hello.") });
     let (session, turn) = running.run(of.clone(), "Hello.").await;
@@ -156,7 +156,7 @@ async fn a_sent_draft_goes_and_what_was_typed_since_stays() {
 #[tokio::test]
 async fn a_half_typed_answer_goes_once_it_is_given_and_not_before() {
     let person = Person::new(GUIDE);
-    let mut running = person.start().await;
+    let mut running = person.start();
     let (_, turn) = running.run(DraftOf::NewSession, "Hello.").await;
     let state = running.app.graph().sessions.get_turn(&turn).await.expect("readable").state;
     let call = state.outstanding_permissions().next().expect("it asks").id.clone();
@@ -192,7 +192,7 @@ async fn a_half_typed_answer_goes_once_it_is_given_and_not_before() {
 #[tokio::test]
 async fn a_session_that_is_there_already_keeps_its_folder() {
     let person = Person::new(GUIDE);
-    let mut running = person.start().await;
+    let mut running = person.start();
     let made = running.app.graph().sessions.create_session(NewSession::default()).await;
     let session = made.expect("created");
     running.run(DraftOf::Session(session.clone()), "Hello.").await;

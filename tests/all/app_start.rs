@@ -39,7 +39,7 @@ async fn looked_back(running: &mut Running) -> Option<Vec<SessionId>> {
 /// Kills the program while a turn runs.
 fn killed_in_a_turn(person: &Person, gate: &Gate) -> (SessionId, TurnId) {
     process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         running.listed().await;
         let sent = running.send(DraftOf::NewSession, "Count.").await;
         gate.reached().await;
@@ -69,7 +69,7 @@ fn after_a_kill_the_sessions_with_interrupted_turns_are_named_and_can_go_on() {
     let person = Person::with_model(&server);
     let (session, turn) = killed_in_a_turn(&person, &gate);
     process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         assert_eq!(looked_back(&mut running).await, Some(vec![session.clone()]));
         assert!(!running.app.graph().sessions.is_running(&turn), "nothing goes on by itself");
         assert_eq!(server.requests().len(), 1);
@@ -83,7 +83,7 @@ fn after_a_kill_the_sessions_with_interrupted_turns_are_named_and_can_go_on() {
         running.leave().await;
     });
     process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         assert_eq!(looked_back(&mut running).await, None, "the last run ended as it should");
     });
 }
@@ -95,7 +95,7 @@ fn an_interrupted_turn_can_be_closed() {
     let person = Person::with_model(&server);
     let (session, turn) = killed_in_a_turn(&person, &gate);
     process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         running.listed().await;
         running.perform(Command::CloseInterrupted(session.clone()));
         running.until_rested(&turn).await;
@@ -113,7 +113,7 @@ fn leaving_in_the_middle_of_a_turn_leaves_it_interrupted_and_is_no_bad_end() {
     let person = Person::with_model(&server);
     let of = DraftOf::NewSession;
     let (session, turn) = process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         running.listed().await;
         let sent = running.send(of.clone(), "Count.").await;
         gate.reached().await;
@@ -122,7 +122,7 @@ fn leaving_in_the_middle_of_a_turn_leaves_it_interrupted_and_is_no_bad_end() {
         sent
     });
     process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         assert_eq!(looked_back(&mut running).await, None);
         let entry = running.app.graph().sessions.index().get(&session).expect("listed");
         assert_eq!(entry.latest_turn_status, LatestTurnStatus::Turn(TurnStatus::Idle));
@@ -159,12 +159,12 @@ fn only_a_run_that_may_change_everything_tells_of_the_last_one() {
         });
     }
     process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         assert_eq!(looked_back(&mut running).await, Some(vec![session.clone()]));
     });
     // That run was killed too.
     process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         assert_eq!(looked_back(&mut running).await, Some(vec![session]));
         running.leave().await;
     });
@@ -173,9 +173,9 @@ fn only_a_run_that_may_change_everything_tells_of_the_last_one() {
 #[test]
 fn a_run_that_is_left_before_the_list_is_read_has_not_ended_badly() {
     let person = Person::new(GUIDE);
-    process(async { person.start().await.leave().await });
+    process(async { person.start().leave().await });
     process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         assert_eq!(looked_back(&mut running).await, None);
     });
 }
@@ -188,7 +188,7 @@ fn a_turn_whose_model_is_gone_says_so_when_it_is_resumed() {
     let (session, turn) = killed_in_a_turn(&person, &gate);
     person.configure(GUIDE);
     process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         running.listed().await;
         running.perform(Command::Resume(session.clone()));
         let (what, why) = running.refused().await;
@@ -204,7 +204,7 @@ fn a_turn_whose_model_is_gone_says_so_when_it_is_resumed() {
 fn a_view_reads_everything_and_writes_nothing() {
     let person = Person::new(GUIDE);
     let (session, turn, call) = process(async {
-        let mut running = person.start().await;
+        let mut running = person.start();
         let (session, turn) = running.run(DraftOf::NewSession, "Hello.").await;
         let of = DraftOf::Session(session.clone());
         running.perform(Command::SaveDraft { of, draft: draft("half a thought") });
@@ -296,7 +296,7 @@ async fn the_model_that_answers_is_told_with_the_reason() {
         (with_model(&server), "lab/tiny", "configured default"),
     ] {
         let person = Person::new(&config);
-        let mut running = person.start().await;
+        let mut running = person.start();
         let chosen = running
             .until(|notice| match notice {
                 Notice::ModelChosen { model, why } => {

@@ -97,7 +97,7 @@ impl Person {
     }
 
     /// Starts the program.
-    pub(crate) async fn start(&self) -> Running {
+    pub(crate) fn start(&self) -> Running {
         let running = self.assemble(Access::Full);
         running.app.begin();
         running

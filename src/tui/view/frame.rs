@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use super::canvas::{Canvas, row_of};
 use crate::tui::layout::screen::{Borders, SMALLEST, Screen};
 use crate::tui::layout::{Layout, focused_pane};
-use crate::tui::line::Line;
+use crate::tui::line::{Line, wrapped};
 use crate::tui::state::conversation::{Load, Page};
 use crate::tui::state::{Focus, State};
 use crate::tui::theme::Ui;
@@ -14,8 +14,12 @@ use crate::tui::theme::Ui;
 pub(super) fn too_small(canvas: &mut Canvas<'_>) {
     let area = canvas.buffer.area;
     let text = format!("turnstile needs {}×{}", SMALLEST.width, SMALLEST.height);
-    let line = Line::of(&text, Ui::Strong).centred(usize::from(area.width));
-    canvas.line(row_of(area, area.height.saturating_sub(1) / 2), &line);
+    let cols = usize::from(area.width.max(1));
+    let lines = wrapped(&text, Ui::Strong, cols);
+    let above = usize::from(area.height).saturating_sub(lines.len()) / 2;
+    for (row, line) in (0..area.height).skip(above).zip(lines) {
+        canvas.line(row_of(area, row), &line.centred(cols));
+    }
 }
 
 pub(super) fn draw(canvas: &mut Canvas<'_>, state: &State, layout: &Layout) {
