@@ -9,7 +9,7 @@ use serde::de::{self, DeserializeSeed as _, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::base::clock::Timestamp;
-use crate::domain::json::{Gathered, has_lone_surrogate};
+use crate::domain::json::{Gathered, Word, has_lone_surrogate};
 
 /// Something that happened: to what, when, and what it was. One line of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -153,10 +153,10 @@ impl<'de, F: Fact> de::Visitor<'de> for EventVisitor<F> {
     /// Where the envelope stands first, as we write it, the fields are read straight from the
     /// line; else the line is put in that order first.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parsed<F>, A::Error> {
-        let mut envelope = Envelope::<F> { kind: None, id: None, ts: None };
+        let mut envelope = Envelope::<'de, F> { kind: None, id: None, ts: None };
         let mut early = Gathered::default();
         while !envelope.is_whole() {
-            let Some(key) = map.next_key::<String>()? else {
+            let Some(Word(key)) = map.next_key()? else {
                 return Err(de::Error::missing_field(envelope.missing()));
             };
             if !envelope.take(&key, &mut map)? {
@@ -171,13 +171,13 @@ impl<'de, F: Fact> de::Visitor<'de> for EventVisitor<F> {
     }
 }
 
-struct Envelope<F: Fact> {
-    kind: Option<String>,
+struct Envelope<'de, F: Fact> {
+    kind: Option<Word<'de>>,
     id: Option<F::Id>,
     ts: Option<Timestamp>,
 }
 
-impl<F: Fact> Envelope<F> {
+impl<'de, F: Fact> Envelope<'de, F> {
     fn is_whole(&self) -> bool {
         self.kind.is_some() && self.id.is_some() && self.ts.is_some()
     }
@@ -191,7 +191,7 @@ impl<F: Fact> Envelope<F> {
     }
 
     /// Takes the value of `key` if it belongs to the envelope and is the first of its name.
-    fn take<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
+    fn take<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
         match key {
             "type" if self.kind.is_none() => self.kind = Some(map.next_value()?),
             "ts" if self.ts.is_none() => self.ts = Some(map.next_value()?),
@@ -201,13 +201,13 @@ impl<F: Fact> Envelope<F> {
         Ok(true)
     }
 
-    fn finish<'de, D: Deserializer<'de>>(self, fields: D) -> Result<Parsed<F>, D::Error> {
-        let Self { kind: Some(kind), id: Some(id), ts: Some(ts) } = self else {
+    fn finish<'f, D: Deserializer<'f>>(self, fields: D) -> Result<Parsed<F>, D::Error> {
+        let Self { kind: Some(Word(kind)), id: Some(id), ts: Some(ts) } = self else {
             return Err(de::Error::missing_field(self.missing()));
         };
         Ok(match F::from_fields(&kind, fields)? {
             Some(fact) => Parsed::Known(Event { id, ts, fact }),
-            None => Parsed::Unknown(kind),
+            None => Parsed::Unknown(kind.into_owned()),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! How values are read whose form is freer or stricter than what serde derives: fields that may be
 //! absent but not null, kinds that stand in a field of their own, objects that are no arrays.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -61,11 +62,11 @@ impl<'de, T: Tagged> de::Visitor<'de> for TaggedVisitor<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
         let mut early = Gathered::default();
-        let tag: String = loop {
-            match map.next_key::<String>()? {
+        let Word(tag) = loop {
+            match map.next_key()? {
                 None => return Err(de::Error::missing_field(T::TAG)),
-                Some(key) if key == T::TAG => break map.next_value()?,
-                Some(key) => early.take(&key, &mut map)?,
+                Some(Word(key)) if key == T::TAG => break map.next_value()?,
+                Some(Word(key)) => early.take(&key, &mut map)?,
             }
         };
         if early.is_empty() {
@@ -74,6 +75,28 @@ impl<'de, T: Tagged> de::Visitor<'de> for TaggedVisitor<T> {
         let json = early.with_rest(map)?;
         T::from_fields(&tag, &mut serde_json::Deserializer::from_str(&json))
             .map_err(de::Error::custom)
+    }
+}
+
+/// A short string, such as the name of a field: borrowed where it is read from if it holds no escape.
+pub(crate) struct Word<'de>(pub(crate) Cow<'de, str>);
+
+impl<'de> Deserialize<'de> for Word<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Borrowed;
+        impl<'de> de::Visitor<'de> for Borrowed {
+            type Value = Word<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_borrowed_str<E: de::Error>(self, word: &'de str) -> Result<Word<'de>, E> {
+                Ok(Word(Cow::Borrowed(word)))
+            }
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<Word<'de>, E> {
+                Ok(Word(Cow::Owned(word.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Borrowed)
     }
 }
 
@@ -110,7 +133,7 @@ impl Gathered {
         mut self,
         mut map: A,
     ) -> Result<String, A::Error> {
-        while let Some(key) = map.next_key::<String>()? {
+        while let Some(Word(key)) = map.next_key()? {
             self.take(&key, &mut map)?;
         }
         self.json.push('}');
