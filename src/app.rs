@@ -21,6 +21,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::agents::choice::DefaultModel;
@@ -107,11 +108,16 @@ impl App {
 
     /// Hands something to the keeper, in the order of the calls.
     fn keep(&self, keep: Keep) {
-        if self.keeping.try_send(keep).is_err() {
+        let Err(TrySendError::Full(keep)) = self.keeping.try_send(keep) else { return };
+        let app = self.clone();
+        self.spawn(async move {
             let why = "the disk is too slow to keep what is typed; it stands only on the screen";
-            let (app, what) = (self.clone(), Refused::Keep);
-            self.spawn(async move { app.tell(Notice::Refused { what, why: why.into() }).await });
-        }
+            app.tell(Notice::Refused { what: Refused::Keep, why: why.into() }).await;
+            // The next change of a draft saves all of it again; nothing else comes twice.
+            if !matches!(keep, Keep::Save { .. }) {
+                app.keeping.send(keep).await.ok();
+            }
+        });
     }
 
     /// Asks the keeper for something, and waits until it is done.

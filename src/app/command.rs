@@ -52,6 +52,13 @@ pub enum Command {
         /// What is in it; empty removes it.
         draft: Draft,
     },
+    /// Keep what was typed before its draft was given back: behind what is kept.
+    AppendDraft {
+        /// Whose it is.
+        of: DraftOf,
+        /// What was typed.
+        typed: Draft,
+    },
     /// Give back what was in a composer. Always answered, by an empty draft if there is none: only
     /// then is what is typed there saved, and a message sent from there.
     LoadDraft(DraftOf),
@@ -116,6 +123,20 @@ pub struct Draft {
     /// The pasted blocks, in the order of their characters in the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pastes: Vec<String>,
+}
+
+impl Draft {
+    /// This draft with another one behind it, on a line of its own.
+    #[must_use]
+    pub fn followed_by(mut self, other: &Self) -> Self {
+        if !self.text.is_empty() && !other.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(&other.text);
+        self.pastes.extend_from_slice(&other.pastes);
+        self.caret = self.text.len();
+        self
+    }
 }
 
 /// How the session list is sorted and what it shows; kept for the next start.

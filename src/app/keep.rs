@@ -28,6 +28,11 @@ pub(super) enum Keep {
         of: DraftOf,
         draft: Draft,
     },
+    /// Typed before the draft was loaded: it comes behind that.
+    Append {
+        of: DraftOf,
+        typed: Draft,
+    },
     Load(DraftOf),
     /// The draft is on its way to be sent.
     Sending(DraftOf),
@@ -92,6 +97,11 @@ impl Keeper {
             Keep::Save { of, draft } => {
                 self.sending.remove(&of);
                 self.save(&of, &draft).await;
+            }
+            Keep::Append { of, typed } => {
+                self.sending.remove(&of);
+                let draft: Draft = self.read(&draft_name(&of)).await.unwrap_or_default();
+                self.save(&of, &draft.followed_by(&typed)).await;
             }
             Keep::Load(of) => {
                 let draft = self.read(&draft_name(&of)).await.unwrap_or_default();

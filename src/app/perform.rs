@@ -31,6 +31,7 @@ impl App {
             Command::Open(session) => self.follow(Some(session)),
             Command::Close => self.follow(None),
             Command::SaveDraft { of, draft } => self.keep(Keep::Save { of, draft }),
+            Command::AppendDraft { of, typed } => self.keep(Keep::Append { of, typed }),
             Command::LoadDraft(of) => self.keep(Keep::Load(of)),
             Command::Remember(text) => self.keep(Keep::Remember(text)),
             Command::SaveListSettings(settings) => self.keep(Keep::List(settings)),
@@ -63,9 +64,10 @@ impl App {
             Command::Delete(sessions) | Command::Restore(sessions) => {
                 sessions.first().cloned().map(Refused::Session)
             }
-            Command::SaveDraft { .. } | Command::Remember(_) | Command::SaveListSettings(_) => {
-                Some(Refused::Keep)
-            }
+            Command::SaveDraft { .. }
+            | Command::AppendDraft { .. }
+            | Command::Remember(_)
+            | Command::SaveListSettings(_) => Some(Refused::Keep),
         }
     }
 
@@ -105,6 +107,7 @@ impl App {
             Command::Open(_)
             | Command::Close
             | Command::SaveDraft { .. }
+            | Command::AppendDraft { .. }
             | Command::LoadDraft(_)
             | Command::Remember(_)
             | Command::SaveListSettings(_) => {}

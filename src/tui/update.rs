@@ -54,7 +54,7 @@ pub fn start(state: &mut State, session: Option<SessionId>) -> Vec<Effect> {
 /// What is wanted when the program is ended from outside: everything typed is kept.
 pub fn end(state: &mut State) -> Vec<Effect> {
     let mut out = Vec::new();
-    drafts::flush(state, &mut out);
+    drafts::leave(state, &mut out);
     out
 }
 

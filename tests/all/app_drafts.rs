@@ -83,6 +83,24 @@ fn drafts_survive_a_kill_each_for_itself() {
     });
 }
 
+#[tokio::test]
+async fn what_was_typed_before_its_draft_was_given_back_comes_behind_it() {
+    let person = Person::new(GUIDE);
+    let mut running = person.start();
+    let of = DraftOf::NewSession;
+    let typed = |text: &str, paste: &str| Draft {
+        text: format!("{text} \u{e000}"),
+        caret: 0,
+        pastes: vec![paste.to_owned()],
+    };
+    for typed in [typed("one", "first"), typed("two", "second")] {
+        running.perform(Command::AppendDraft { of: of.clone(), typed });
+    }
+    let text = "one \u{e000}\ntwo \u{e000}".to_owned();
+    let pastes = ["first", "second"].map(str::to_owned).to_vec();
+    assert_eq!(running.draft(of).await, Draft { caret: text.len(), text, pastes });
+}
+
 #[test]
 fn history_and_list_settings_are_there_at_the_next_start() {
     let person = Person::new(GUIDE);

@@ -43,17 +43,22 @@ pub(super) fn save_due(state: &mut State, out: &mut Effects) {
     }
 }
 
-/// Saves everything now. What was typed before its draft came from the disk must not take its place
-/// there, and is kept in the history.
+/// Saves now what else would be saved soon.
 pub(super) fn flush(state: &mut State, out: &mut Effects) {
     flush_composer(state, out);
     flush_prompts(state, out);
-    let mut waiting: Vec<Draft> = state.composer.strays.values().cloned().collect();
-    if state.composer.kept != Kept::Loaded {
-        waiting.push(state.composer.draft());
+}
+
+/// Saves everything for the last time. What was typed before its draft came from the disk must not
+/// take its place there, and goes behind it.
+pub(super) fn leave(state: &mut State, out: &mut Effects) {
+    flush(state, out);
+    let mut waiting = std::mem::take(&mut state.composer.strays);
+    if state.composer.kept != Kept::Loaded && !state.composer.editor.is_empty() {
+        waiting.insert(state.composer.of.clone(), state.composer.draft());
     }
-    for typed in waiting {
-        composer::remember(state, &Editor::with_draft(Shape::Page, &typed).text(), out);
+    for (of, typed) in waiting {
+        keep(state, Command::AppendDraft { of, typed }, out);
     }
 }
 
@@ -138,9 +143,8 @@ pub(super) fn loaded(state: &mut State, of: DraftOf, draft: &Draft, out: &mut Ef
     if state.composer.of == of {
         composer_loaded(state, draft, out);
     } else if let Some(typed) = state.composer.strays.remove(&of) {
-        let mut whole = Editor::with_draft(Shape::Page, draft);
-        append(&mut whole, &typed);
-        keep(state, Command::SaveDraft { of, draft: whole.draft() }, out);
+        let draft = draft.clone().followed_by(&typed);
+        keep(state, Command::SaveDraft { of, draft }, out);
     }
 }
 
@@ -157,23 +161,16 @@ fn composer_loaded(state: &mut State, draft: &Draft, out: &mut Effects) {
     }
     let typed = state.composer.draft();
     state.composer.history.leave();
-    state.composer.editor = Editor::with_draft(Shape::Page, draft);
-    if !typed.text.is_empty() {
-        append(&mut state.composer.editor, &typed);
+    let is_typed = !typed.text.is_empty();
+    let whole = if is_typed { &draft.clone().followed_by(&typed) } else { draft };
+    state.composer.editor = Editor::with_draft(Shape::Page, whole);
+    if is_typed {
         changed(state);
     }
     if was == Kept::AskedToSend {
         let send = hint::composer(state, ComposerAction::Send);
         tell(state, format!("Your last draft came back above what you typed; {send} sends both"));
     }
-}
-
-fn append(editor: &mut Editor, typed: &Draft) {
-    if !editor.is_empty() {
-        editor.move_to(usize::MAX);
-        editor.insert("\n");
-    }
-    editor.append(typed);
 }
 
 fn prompt_loaded(state: &mut State, call: &ToolCallId, draft: &Draft) {

@@ -88,7 +88,7 @@ pub(super) fn quit(state: &mut State, out: &mut Effects) {
 /// Quits. Everything that was typed is kept first.
 pub(super) fn leave(state: &mut State, out: &mut Effects) {
     overlay::close(state, out);
-    drafts::flush(state, out);
+    drafts::leave(state, out);
     out.push(Effect::Quit { session: state.session().cloned() });
 }
 

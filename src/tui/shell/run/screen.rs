@@ -44,6 +44,9 @@ pub(super) struct Sources {
     pub(super) notices: Option<mpsc::Receiver<Notice>>,
 }
 
+/// How long leaving waits for a program that does not stand yet, to keep what was typed.
+const START_AWAITED_MAX: Duration = Duration::from_secs(5);
+
 /// What one wait ended with.
 enum Happened {
     Signal(Signal),
@@ -113,9 +116,16 @@ impl Screen {
 
     /// Shows the screen until it is left. Whatever ends it, what was typed is kept.
     pub(super) async fn show(mut self, mut sources: Sources) -> Left {
-        let trouble = self.until_left(&mut sources).await.err();
+        let mut trouble = self.until_left(&mut sources).await.err();
         if trouble.is_some() {
             self.keep_what_was_typed();
+        }
+        if let Some(starting) = sources.starting.take().filter(|_| self.has_early_text()) {
+            match tokio::time::timeout(START_AWAITED_MAX, starting).await {
+                Ok(Ok((app, _))) => self.started(app),
+                Ok(Err(error)) => trouble = Some(trouble.unwrap_or(error.into())),
+                Err(_) => tracing::warn!("what was typed before the start is not kept"),
+            }
         }
         let session = self.state.session().cloned();
         let left = self.left.take().unwrap_or(Left { session, ..Left::default() });
@@ -130,6 +140,18 @@ impl Screen {
             self.frame()?;
         }
         Ok(())
+    }
+
+    fn started(&mut self, app: App) {
+        self.early.drain(..).for_each(|command| app.perform(command));
+        self.app = Some(app);
+    }
+
+    /// Whether something was typed that only a program that stands can keep.
+    fn has_early_text(&self) -> bool {
+        use Command::{AppendDraft, Remember, SaveDraft};
+        let mut early = self.early.iter();
+        early.any(|it| matches!(it, SaveDraft { .. } | AppendDraft { .. } | Remember(_)))
     }
 
     /// The terminal may be gone: only the program is told.
@@ -190,8 +212,7 @@ impl Screen {
                 let (app, notices) = started?;
                 sources.notices = Some(notices);
                 app.begin();
-                self.early.drain(..).for_each(|command| app.perform(command));
-                self.app = Some(app);
+                self.started(app);
                 Ok(())
             }
             Happened::Notice(None) => {

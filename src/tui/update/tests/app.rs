@@ -61,6 +61,11 @@ impl App {
                 }
                 Vec::new()
             }
+            Command::AppendDraft { of, typed } => {
+                let kept = self.drafts.remove(&of).unwrap_or_default();
+                self.drafts.insert(of, kept.followed_by(&typed));
+                Vec::new()
+            }
             Command::LoadDraft(of) => {
                 let draft = self.drafts.get(&of).cloned().unwrap_or_default();
                 vec![Notice::Draft { of, draft }]

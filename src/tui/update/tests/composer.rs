@@ -14,6 +14,7 @@ use crate::tui::state::composer::Kept;
 use crate::tui::state::conversation::Page;
 use crate::tui::state::overlay::{About, Confirm, Overlay};
 use crate::tui::state::settings::{Access, Settings};
+use crate::tui::update::end;
 
 fn draft(text: &str) -> Draft {
     Draft { text: text.into(), caret: text.len(), pastes: vec![] }
@@ -150,6 +151,18 @@ fn what_was_typed_before_the_draft_came_survives_switching_away_and_quitting() {
     screen.types("again");
     let effects = commands(screen.keys("Ctrl-C Ctrl-C Ctrl-C"));
     assert_eq!(effects.first(), Some(&Command::Remember("again".into())));
+}
+
+#[test]
+fn leaving_before_the_draft_came_puts_what_was_typed_behind_it() {
+    let mut screen = Screen::showing(&ended("s1"));
+    screen.keys("Ctrl-N");
+    screen.types("stray");
+    let appended = Command::AppendDraft { of: DraftOf::NewSession, typed: draft("stray") };
+    assert_eq!(commands(end(&mut screen.state.clone())), std::slice::from_ref(&appended));
+    screen.open(&ended("s1"));
+    assert_eq!(commands(end(&mut screen.state)), [appended], "also from another page");
+    assert_eq!(commands(end(&mut screen.state)), [], "it is saved once");
 }
 
 #[test]

@@ -163,6 +163,7 @@ impl Monitor {
             Command::Open(_)
             | Command::Close
             | Command::SaveDraft { .. }
+            | Command::AppendDraft { .. }
             | Command::LoadDraft(_)
             | Command::Remember(_)
             | Command::SaveListSettings(_) => {}

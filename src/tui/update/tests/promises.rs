@@ -252,7 +252,7 @@ impl Run {
         for command in &self.app.queue {
             match command {
                 Command::Remember(text) => all.push_str(text),
-                Command::SaveDraft { draft, .. } => {
+                Command::SaveDraft { draft, .. } | Command::AppendDraft { typed: draft, .. } => {
                     all.push_str(&draft.text);
                     all.extend(draft.pastes.iter().map(String::as_str));
                 }
