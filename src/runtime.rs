@@ -7,6 +7,7 @@ mod calls;
 mod commit;
 pub mod compose;
 pub mod context;
+mod crash_buffer;
 pub mod error;
 pub mod headless;
 pub mod hub;
@@ -42,6 +43,7 @@ use crate::runtime::context::{AgentBase, ContextResolver, ReadTurn};
 use crate::runtime::error::{AdvanceError, CreateError, ReadError};
 use crate::runtime::hub::{Hub, Interest};
 use crate::store::error::StoreError;
+use crate::store::live_text::LiveText;
 use crate::store::turn_repo::TurnRepo;
 use crate::tools::registry::Registry;
 
@@ -51,6 +53,8 @@ pub use step::CONTEXT_OVERFLOW;
 pub struct Parts {
     /// Where the logs are.
     pub turns: TurnRepo,
+    /// Where the text of open calls is kept in case of a crash.
+    pub live_text: Arc<dyn LiveText>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Ids of new turns.
@@ -205,11 +209,17 @@ impl Turns for TurnRuntime {
     }
 
     async fn get_turn(&self, turn: &TurnId) -> Result<Turn, ReadError> {
-        if let Some(turn) = self.cells.live(turn).and_then(|cell| cell.turn()) {
+        let cell = self.cells.live(turn);
+        if let Some(turn) = cell.as_ref().and_then(|cell| cell.turn()) {
             return Ok(turn);
         }
         let stored = self.parts.turns.read(turn).await?;
-        Ok(Turn { events: stored.events.clone(), state: stored.state.clone(), interrupted: None })
+        let (events, state) = (stored.events.clone(), stored.state.clone());
+        let interrupted = match (state.open_call_index(), cell) {
+            (Some(index), None) => crash_buffer::left_of_answer(&self.parts, turn, index).await,
+            (None, _) | (Some(_), Some(_)) => None,
+        };
+        Ok(Turn { events, state, interrupted })
     }
 }
 

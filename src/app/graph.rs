@@ -33,6 +33,7 @@ use crate::sessions::{Sessions, SessionsParts};
 use crate::store::cache::CacheBounds;
 use crate::store::disk::{Disk, RealDisk};
 use crate::store::jsonl;
+use crate::store::live_text::{self, LiveText};
 use crate::store::repo::Repo;
 use crate::store::scratch::Scratch;
 use crate::store::seam::{LogStore, SyncMode};
@@ -46,6 +47,7 @@ struct Ground {
     ids: Arc<dyn IdSource>,
     store: Arc<dyn LogStore>,
     turn_logs: TurnRepo,
+    live_text: Arc<dyn LiveText>,
     scratch: Scratch,
     tasks: Tasks,
 }
@@ -62,6 +64,8 @@ impl Ground {
             tasks: tasks.clone(),
             lock: place.lock(),
         };
+        let live_text =
+            live_text::Files::new(Arc::clone(&disk), place.dir().clone(), tasks.clone());
         let torn_tail = torn_tail(storage.torn_tail);
         let options = jsonl::Options { sync, torn_tail, ..jsonl::Options::default() };
         let store: Arc<dyn LogStore> =
@@ -71,6 +75,7 @@ impl Ground {
             clock,
             turn_logs: Repo::new(Arc::clone(&store), tasks.clone(), CacheBounds::default()),
             store,
+            live_text: Arc::new(live_text),
             scratch: Scratch::new(disk, place.dir(), tasks.clone(), sync),
             tasks: tasks.clone(),
         }
@@ -156,6 +161,7 @@ fn runtime(ground: &Ground, hub: &Hub, with: &Settings<'_>) -> Result<TurnRuntim
     };
     Ok(TurnRuntime::new(Parts {
         turns: ground.turn_logs.clone(),
+        live_text: Arc::clone(&ground.live_text),
         clock: Arc::clone(&ground.clock),
         ids: Arc::clone(&ground.ids),
         agents: Arc::new(agents),

@@ -9,7 +9,7 @@ use crate::base::id::{SessionId, TurnId};
 use crate::domain::agent::ToolDescriptor;
 use crate::domain::permission::plan::LocatedPlan;
 use crate::domain::turn::event::{TurnCompleted, TurnCreated, TurnFact};
-use crate::domain::turn::live::{LiveEvent, News};
+use crate::domain::turn::live::{LiveEvent, News, OpenCall};
 use crate::domain::turn::state::{Settlement, ToolCall, TurnState};
 use crate::models::model::Model;
 use crate::policy::checker::Call;
@@ -19,6 +19,7 @@ use crate::runtime::calls::Worked;
 use crate::runtime::commit::{Cell, Held};
 use crate::runtime::compose::tools_for;
 use crate::runtime::context::Surroundings;
+use crate::runtime::crash_buffer;
 use crate::runtime::error::{AdvanceError, InputRefused};
 use crate::runtime::inputs;
 use crate::runtime::recover;
@@ -149,25 +150,50 @@ impl Advance {
                 }
             };
         }
+        let left = self.left_of_answer().await?;
         if let Input::Due(ExternalInput::Cancel { reason }) = input {
-            return self.cancel(reason).await;
+            return self.cancel(left, reason).await;
         }
         if self.stop.is_given() {
-            return self.cancel(self.stop.reason()).await;
+            return self.cancel(left, self.stop.reason()).await;
         }
         let live = self.resolve().await?;
         if let Input::Due(due) = &input {
             record_input(parts, &self.cell, due).await?;
         }
-        self.cell.commit_with(parts, |state| Ok(recover::close_interrupted(state))).await?;
+        self.close_call(|state| recover::close_interrupted(state, left)).await?;
         self.run(&live).await
+    }
+
+    /// What a crash left of the answer of the open call. Whoever asks holds the long lock, so that an
+    /// open call is one that nobody makes any more.
+    async fn left_of_answer(&self) -> Result<Option<OpenCall>, AdvanceError> {
+        let parts = &self.parts;
+        Ok(match self.cell.look(parts, TurnState::open_call_index).await? {
+            Some(call) => crash_buffer::left_of_answer(parts, &self.cell.turn, call).await,
+            None => None,
+        })
+    }
+
+    /// Records facts that settle an open call, after which its crash buffer goes.
+    async fn close_call(
+        &self,
+        facts: impl FnOnce(&TurnState) -> Vec<TurnFact>,
+    ) -> Result<(), AdvanceError> {
+        let parts = &self.parts;
+        let open = self.cell.look(parts, TurnState::open_call_index).await?;
+        self.cell.commit_with(parts, |state| Ok(facts(state))).await?;
+        if open.is_some() {
+            crash_buffer::drop_text(parts, &self.cell.turn).await;
+        }
+        Ok(())
     }
 
     async fn run(&self, live: &Live) -> Result<TurnOutcome, AdvanceError> {
         loop {
             match self.work_off(live).await? {
                 Worked::Waiting(suspended) => return Ok(TurnOutcome::Suspended(suspended)),
-                Worked::Stopped => return self.cancel(self.stop.reason()).await,
+                Worked::Stopped => return self.cancel(None, self.stop.reason()).await,
                 Worked::Done => {}
             }
             self.cell.commit_with(&self.parts, |state| Ok(end_if_answered(state))).await?;
@@ -176,7 +202,7 @@ impl Advance {
             }
             match self.call_model(live).await? {
                 Stepped::Settled => {}
-                Stepped::Stopped => return self.cancel(self.stop.reason()).await,
+                Stepped::Stopped => return self.cancel(None, self.stop.reason()).await,
             }
         }
     }
@@ -196,8 +222,12 @@ impl Advance {
         Ok(Live { definition, model, surroundings, own_turns, tools: parts.tools.clone() })
     }
 
-    async fn cancel(&self, reason: Option<String>) -> Result<TurnOutcome, AdvanceError> {
-        self.cell.commit_with(&self.parts, |state| Ok(recover::cancel(state, reason))).await?;
+    async fn cancel(
+        &self,
+        left: Option<OpenCall>,
+        reason: Option<String>,
+    ) -> Result<TurnOutcome, AdvanceError> {
+        self.close_call(|state| recover::cancel(state, left, reason)).await?;
         let recorded = self.cell.look(&self.parts, TurnOutcome::recorded).await?;
         // The facts of `cancel` end the turn, or it had ended.
         recorded.ok_or_else(|| AdvanceError::NotEnded(self.cell.turn.clone()))

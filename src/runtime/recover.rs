@@ -4,16 +4,19 @@
 use crate::domain::agent::Execution;
 use crate::domain::json::Json;
 use crate::domain::turn::event::{
-    ModelCallFailed, ResultSource, ToolResult, ToolResultData, TurnCancelled, TurnFact,
+    ModelCallFailed, ModelStep, ResultSource, ToolResult, ToolResultData, TurnCancelled, TurnFact,
 };
+use crate::domain::turn::live::OpenCall;
 use crate::domain::turn::state::{ToolCall, TurnState};
+use crate::domain::turn::step::StepEvent;
 use crate::tools::output;
 
-/// The facts that close what was interrupted: a model call without its settlement, and tools that
-/// ran. The call is made again by the loop, the tools are not: what they did is unknown.
-pub(super) fn close_interrupted(state: &TurnState) -> Vec<TurnFact> {
+/// The facts that close what was interrupted: a model call without its settlement, with what is
+/// left of its answer, and tools that ran. The call is made again by the loop, the tools are not:
+/// what they did is unknown.
+pub(super) fn close_interrupted(state: &TurnState, left: Option<OpenCall>) -> Vec<TurnFact> {
     let error = "interrupted: the program ended while the model answered";
-    let call = open_call_failed(state, error);
+    let call = open_call_failed(state, left, error);
     let interrupted = state
         .unresolved()
         .filter(|call| call.invocation.is_some() && call.execution == Some(Execution::Sync));
@@ -27,12 +30,16 @@ pub(super) fn close_interrupted(state: &TurnState) -> Vec<TurnFact> {
     call.into_iter().chain(results).collect()
 }
 
-/// The facts that end a turn, whatever it was doing.
-pub(super) fn cancel(state: &TurnState, reason: Option<String>) -> Vec<TurnFact> {
+/// The facts that end a turn, whatever it was doing; `left` is what a crash left of its answer.
+pub(super) fn cancel(
+    state: &TurnState,
+    left: Option<OpenCall>,
+    reason: Option<String>,
+) -> Vec<TurnFact> {
     if state.terminal.is_some() {
         return Vec::new();
     }
-    let call = open_call_failed(state, "cancelled");
+    let call = open_call_failed(state, left, "cancelled");
     let results = state.unresolved().map(|call| {
         runtime_error(call, "The call was cancelled: the turn was stopped before it had a result.")
     });
@@ -40,12 +47,22 @@ pub(super) fn cancel(state: &TurnState, reason: Option<String>) -> Vec<TurnFact>
     call.into_iter().chain(results).chain([end]).collect()
 }
 
-fn open_call_failed(state: &TurnState, error: &str) -> Option<TurnFact> {
-    state.open_call()?;
-    Some(TurnFact::ModelCallFailed(ModelCallFailed {
-        model_call_index: state.next_call_index() - 1,
-        error: error.to_owned(),
-    }))
+/// The facts that settle the open call: the blocks of its answer that are not in the log, and its
+/// failure.
+fn open_call_failed(state: &TurnState, left: Option<OpenCall>, error: &str) -> Vec<TurnFact> {
+    let Some(open) = state.open_call() else { return Vec::new() };
+    let model_call_index = state.next_call_index() - 1;
+    let recorded = open
+        .steps
+        .iter()
+        .filter(|step| matches!(step, StepEvent::TextEnd { .. } | StepEvent::ReasoningEnd { .. }));
+    let recorded = recorded.count();
+    let blocks = left.into_iter().flat_map(|left| left.blocks);
+    let missing = blocks.filter(|left| usize::try_from(left.block).is_ok_and(|it| it >= recorded));
+    let step = |event| TurnFact::ModelStep(ModelStep { model_call_index, event });
+    let failed = ModelCallFailed { model_call_index, error: error.to_owned() };
+    let steps = missing.flat_map(|left| StepEvent::of_block(left.kind, left.text)).map(step);
+    steps.chain([TurnFact::ModelCallFailed(failed)]).collect()
 }
 
 /// An error result of the loop's own.

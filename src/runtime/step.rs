@@ -19,6 +19,7 @@ use crate::models::delta::{Answer, ModelDelta, ProviderToolCall};
 use crate::models::error::{Failure, ModelError};
 use crate::runtime::advance::{Advance, Live};
 use crate::runtime::compose::{ELIDE_OVER_CHARS, compose};
+use crate::runtime::crash_buffer::CrashBuffer;
 use crate::runtime::error::AdvanceError;
 
 /// The `code` of a turn whose conversation does not fit into the model's window.
@@ -144,11 +145,14 @@ struct Answering<'a> {
     open: Option<(DeltaKind, String)>,
     blocks: u32,
     streamed: u64,
+    buffer: CrashBuffer,
 }
 
 impl<'a> Answering<'a> {
     fn new(advance: &'a Advance, index: u64, calls_before: usize) -> Self {
-        Self { advance, index, calls_before, calls: 0, open: None, blocks: 0, streamed: 0 }
+        let buffer = CrashBuffer::new(&advance.parts, &advance.cell.turn);
+        let (calls, open, blocks, streamed) = (0, None, 0, 0);
+        Self { advance, index, calls_before, calls, open, blocks, streamed, buffer }
     }
 
     async fn take(&mut self, delta: ModelDelta) -> Result<(), AdvanceError> {
@@ -187,18 +191,14 @@ impl<'a> Answering<'a> {
             text: piece.to_owned(),
         };
         self.streamed += piece.len() as u64;
+        self.buffer.grow(&delta);
         self.tell(News::Delta(delta));
     }
 
     fn close_block(&mut self) -> Vec<StepEvent> {
         match self.open.take() {
             None => Vec::new(),
-            Some((DeltaKind::Text, text)) => {
-                vec![StepEvent::TextStart, StepEvent::TextEnd { text: text.into() }]
-            }
-            Some((DeltaKind::Reasoning, text)) => {
-                vec![StepEvent::ReasoningStart, StepEvent::ReasoningEnd { text: text.into() }]
-            }
+            Some((kind, text)) => StepEvent::of_block(kind, text).to_vec(),
         }
     }
 
@@ -241,7 +241,13 @@ impl<'a> Answering<'a> {
             }
             Ok(facts)
         })
-        .await
+        .await?;
+        self.settled().await;
+        Ok(())
+    }
+
+    async fn settled(self) {
+        self.buffer.settled(&self.advance.parts, &self.advance.cell.turn).await;
     }
 
     async fn fail(self, error: &ModelError) -> Result<(), AdvanceError> {
@@ -263,13 +269,18 @@ impl<'a> Answering<'a> {
             facts.push(TurnFact::Failed(TurnFailed { error, code, usage: state.usage }));
             Ok(facts)
         })
-        .await
+        .await?;
+        self.settled().await;
+        Ok(())
     }
 
     /// Keeps what had streamed; the call itself is settled by whoever ends the turn.
     async fn break_off(mut self) -> Result<(), AdvanceError> {
         let steps = self.close_block();
-        self.record(steps).await
+        self.record(steps).await?;
+        // Whoever settles the call drops what was written.
+        self.buffer.stop().await;
+        Ok(())
     }
 
     async fn record(&self, steps: Vec<StepEvent>) -> Result<(), AdvanceError> {

@@ -27,6 +27,7 @@ use crate::runtime::error::AdvanceError;
 use crate::runtime::hub::{Hub, Interest, Subscription};
 use crate::runtime::{Options, Parts, TurnRuntime};
 use crate::store::cache::CacheBounds;
+use crate::store::live_text;
 use crate::store::memory;
 use crate::store::seam::LogStore;
 use crate::store::turn_repo::{StoredTurn, TurnRepo};
@@ -54,6 +55,8 @@ pub struct Setting {
     pub more_tools: Vec<Arc<dyn Tool>>,
     /// The classifier, if there is one.
     pub classifier: Option<Arc<ScriptedClassifier>>,
+    /// The crash buffers; none at first.
+    pub live_text: live_text::Map,
 }
 
 /// A runtime, and all that it works with.
@@ -62,6 +65,8 @@ pub struct World {
     pub runtime: TurnRuntime,
     /// The logs.
     pub turns: TurnRepo,
+    /// The crash buffers.
+    pub live_text: live_text::Map,
     /// The time.
     pub clock: Arc<HandClock>,
     /// The agent.
@@ -113,7 +118,7 @@ impl World {
     }
 
     fn at(clock: Arc<HandClock>, store: Arc<dyn LogStore>, setting: Setting) -> Self {
-        let Setting { tools, more_tools, classifier } = setting;
+        let Setting { tools, more_tools, classifier, live_text } = setting;
         let fakes = tools.iter().map(|tool| Arc::<FakeTool>::clone(tool) as Arc<dyn Tool>);
         let registry = Registry::new(fakes.chain(more_tools).collect());
         let registry = registry.expect("the tools of a test have names of their own");
@@ -126,6 +131,7 @@ impl World {
         let told = hub.subscribe(Interest::Everything);
         let runtime = TurnRuntime::new(Parts {
             turns: turns.clone(),
+            live_text: Arc::new(live_text.clone()),
             clock: Arc::<HandClock>::clone(&clock),
             ids: Arc::new(Ids::new(Arc::<HandClock>::clone(&clock), PROCESS)),
             agents: Arc::<ScriptedAgents>::clone(&agents),
@@ -142,7 +148,19 @@ impl World {
                 output_bytes_max: OUTPUT_BYTES,
             },
         });
-        Self { runtime, turns, clock, agents, models, model, other, checker, tools, told }
+        Self {
+            runtime,
+            turns,
+            live_text,
+            clock,
+            agents,
+            models,
+            model,
+            other,
+            checker,
+            tools,
+            told,
+        }
     }
 
     /// The agent's model says this in a call to come.

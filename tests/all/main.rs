@@ -34,6 +34,7 @@ mod runtime_any_cut;
 mod runtime_cancel;
 mod runtime_classifier;
 mod runtime_context;
+mod runtime_crash_buffer;
 mod runtime_headless;
 mod runtime_inputs;
 mod runtime_live;

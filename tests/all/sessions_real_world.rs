@@ -15,6 +15,7 @@ use turnstile::sessions::api::{NewSession, SendMessageConfig};
 use turnstile::sessions::error::SessionError;
 use turnstile::sessions::{Sessions, SessionsParts};
 use turnstile::store::cache::CacheBounds;
+use turnstile::store::live_text;
 use turnstile::store::log::LogKind;
 use turnstile::store::seam::LogStore;
 use turnstile::store::session_repo::SessionRepo;
@@ -65,6 +66,7 @@ impl World {
         let tools = Registry::new(tools).expect("names of their own");
         let runtime = TurnRuntime::new(Parts {
             turns: turns.clone(),
+            live_text: Arc::new(live_text::Map::default()),
             clock: Arc::<HandClock>::clone(&clock),
             ids: Arc::<Ids>::clone(&ids),
             agents: ScriptedAgents::new(tools.descriptors()),

@@ -31,23 +31,72 @@ fn an_open_approval_survives_kill_9_and_the_turn_ends_after_it() {
     quit(program);
 }
 
+/// What the guide says in the middle of its first answer.
+const STREAMED: &str = "everything is on disk as it happens";
+
+/// The contents of the files below the work directory whose names end so.
+fn contents(home: &Home, ending: &str) -> String {
+    let files = files(&home.work_dir());
+    let found = files.iter().filter(|file| file.to_string_lossy().ends_with(ending));
+    // A file can go between being listed and being read.
+    found.filter_map(|file| std::fs::read_to_string(file).ok()).collect()
+}
+
+/// A program that was killed while the guide's first answer streamed, a moment after this had.
+fn killed_while_it_streams(home: &Home) {
+    let launch = Launch::new(PROGRAM, home).variable("TURNSTILE_GUIDE_PACE_MS", "25");
+    let mut program = launch.size(120, 40).start();
+    say(&mut program, "hello");
+    program.wait_for_text(STREAMED);
+    program.wait_for_outside("the crash buffer", || {
+        let buffer = contents(home, ".live");
+        let texts = buffer.lines().filter_map(|line| line.split("\"text\":\"").nth(1));
+        let texts: String = texts.filter_map(|text| text.strip_suffix("\"}")).collect();
+        texts.contains(STREAMED)
+    });
+    program.kill();
+}
+
+/// The text that was streaming when the program was killed, as the log has it.
+fn text_in_log(home: &Home) -> Option<String> {
+    let log = contents(home, ".jsonl");
+    let line = log.lines().find(|line| line.contains("text_end") && line.contains(STREAMED))?;
+    Some(line.to_owned())
+}
+
 #[test]
 fn a_turn_that_was_killed_while_it_streamed_is_told_of_and_can_be_resumed() {
     let home = Home::new();
-    let launch = Launch::new(PROGRAM, &home).variable("TURNSTILE_GUIDE_PACE_MS", "25");
-    let mut program = launch.size(120, 40).start();
-    say(&mut program, "hello");
-    program.wait_for_text("everything is on disk as it happens");
-    program.kill();
+    killed_while_it_streams(&home);
 
     let program = Launch::new(PROGRAM, &home).size(120, 40).start();
     program.wait_for_text("The last run ended badly");
     quit(program);
     let mut program = Launch::new(PROGRAM, &home).argument("--continue").size(120, 40).start();
     program.wait_for_text("Interrupted: the program ended");
+    program.wait_for_text(STREAMED);
+    program.wait_for_text("cut off when the program ended");
+    assert_eq!(text_in_log(&home), None);
     go_to_timeline(&mut program);
     program.send("C");
     program.wait_for_text("Allow write-file?");
+    assert!(text_in_log(&home).is_some());
+    assert_eq!(contents(&home, ".live"), "");
+    program.kill();
+}
+
+#[test]
+fn the_text_of_a_turn_that_was_killed_is_in_its_log_once_it_is_closed() {
+    let home = Home::new();
+    killed_while_it_streams(&home);
+    let mut program = Launch::new(PROGRAM, &home).argument("--continue").size(120, 40).start();
+    program.wait_for_text("cut off when the program ended");
+    go_to_timeline(&mut program);
+    program.send("X");
+    program.wait_for_text("and closed");
+    program.wait_for_text(STREAMED);
+    assert!(text_in_log(&home).is_some());
+    assert_eq!(contents(&home, ".live"), "");
     program.kill();
 }
 

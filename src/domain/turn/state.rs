@@ -301,6 +301,12 @@ impl TurnState {
         self.model_calls.last().filter(|call| call.settlement.is_none())
     }
 
+    /// The index of the model call that has no settlement yet.
+    #[must_use]
+    pub fn open_call_index(&self) -> Option<u64> {
+        self.open_call().map(|_| self.next_call_index() - 1)
+    }
+
     /// The index that the next model call will have.
     #[must_use]
     pub fn next_call_index(&self) -> u64 {

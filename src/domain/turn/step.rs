@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::domain::json::{self, Json, Tagged, no_fields, tagged};
 use crate::domain::message::ToolCallPart;
+use crate::domain::turn::live::DeltaKind;
 use crate::domain::usage::TurnUsage;
 
 /// A piece of a model's answer.
@@ -39,6 +40,18 @@ pub enum StepEvent {
         /// What it said.
         error: String,
     },
+}
+
+impl StepEvent {
+    /// What is recorded of a whole block of an answer.
+    #[must_use]
+    pub fn of_block(kind: DeltaKind, text: String) -> [Self; 2] {
+        let text = text.into();
+        match kind {
+            DeltaKind::Text => [Self::TextStart, Self::TextEnd { text }],
+            DeltaKind::Reasoning => [Self::ReasoningStart, Self::ReasoningEnd { text }],
+        }
+    }
 }
 
 /// The end of a model's answer.

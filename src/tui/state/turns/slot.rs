@@ -160,7 +160,10 @@ impl Slot {
     pub(super) fn join(&mut self, call: Option<OpenCall>) {
         self.is_behind = false;
         let call = call.filter(|call| !self.is_settled(call.model_call_index));
-        self.live.streaming = call.map(|call| Streaming { call, growth: Growth::Growing });
+        let joined = call.map(|call| Streaming { call, growth: Growth::Growing });
+        // What a crash left streams nowhere.
+        let left = || self.live.streaming.take().filter(|it| it.growth == Growth::Interrupted);
+        self.live.streaming = joined.or_else(left);
         self.count();
     }
 

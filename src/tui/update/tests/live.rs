@@ -185,6 +185,8 @@ fn an_answer_that_a_crash_cut_off_is_shown_and_becomes_part_of_the_log() {
     screen.keys("Shift-Tab Shift-Tab Enter");
     screen.tell_all(opened);
     assert_eq!(shown(&screen), ["> hello", "Half an~", "interrupted"]);
+    screen.tell(Notice::Joined { turn: session.turn().id.clone(), open_call: None });
+    assert_eq!(shown(&screen), ["> hello", "Half an~", "interrupted"], "nothing streams");
     let turn = session.turn();
     let step = crate::domain::turn::event::ModelStep {
         model_call_index: 0,
