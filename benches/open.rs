@@ -55,7 +55,8 @@ fn without_screen(report: &mut Report) {
     let session = runtime.block_on(archive.add(1, SHAPE)).remove(0);
     let (mut first, mut all) = (Vec::new(), Vec::new());
     for _ in 0..TIMES {
-        // A program that has read nothing yet.
+        // A program that has read nothing yet; with its runtime the one before it has let go.
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         runtime.block_on(async {
             let (app, mut notices) = whole::start(folder.path(), whole::GUIDE).await;
             let (to_first, to_all) = open(&app, &mut notices, &session).await;
