@@ -7,27 +7,20 @@ use crate::base::clock::Clock;
 use crate::base::id::{IdSource, SessionId, TurnId};
 use crate::base::locks::KeyedLocks;
 use crate::base::tasks::Tasks;
-use crate::base::text;
 use crate::domain::event::Event;
-use crate::domain::message::UserMessage;
 use crate::domain::session::entry::SessionIndexEntry;
 use crate::domain::session::event::{
-    SESSION_SCHEMA_VERSION, SessionCreated, SessionEvent, SessionFact, TitleChanged, TurnAppended,
+    SESSION_SCHEMA_VERSION, SessionCreated, SessionEvent, SessionFact,
 };
 use crate::domain::session::state::SessionState;
-use crate::domain::turn::event::{ContextRef, TurnContext};
-use crate::domain::turn::state::TurnState;
-use crate::domain::turn::status::TurnStatus;
-use crate::runtime::api::{CreateConfig, CreateTurn, Turn, Turns};
-use crate::sessions::api::{NewSession, SendMessageConfig, SessionFolder};
-use crate::sessions::error::{NoFolder, SessionError, Standing};
+use crate::runtime::api::{Turn, Turns};
+use crate::sessions::api::{NewSession, SessionFolder};
+use crate::sessions::error::{NoFolder, SessionError};
 use crate::sessions::index::Index;
 use crate::sessions::live::LiveAdvances;
 use crate::sessions::removal::Closing;
 use crate::sessions::trouble::Troubles;
 use crate::store::error::StoreError;
-use crate::store::log::LogId;
-use crate::store::seam::Durability;
 use crate::store::session_repo::SessionRepo;
 use crate::store::turn_repo::TurnRepo;
 
@@ -168,128 +161,6 @@ impl Sessions {
     #[must_use]
     pub fn running(&self) -> Vec<(SessionId, TurnId)> {
         self.live.turns()
-    }
-
-    /// Sends a message: a new turn of the session, which starts to run. The answer is followed by
-    /// its events (`spec/session-layer.md` section 9.1).
-    ///
-    /// # Errors
-    /// [`SessionError::TurnNotSettled`] if the latest turn has not ended; nothing is created then.
-    pub async fn send_message(
-        &self,
-        session: &SessionId,
-        input: Arc<UserMessage>,
-        config: SendMessageConfig,
-    ) -> Result<TurnId, SessionError> {
-        let _lock = self.locks.lock(session).await;
-        self.closing.check(session)?;
-        let state = self.get_session(session).await?;
-        let context = match state.latest() {
-            None => TurnContext::Inline(Vec::new()),
-            Some(latest) => {
-                self.check_settled(session, &latest.id).await?;
-                TurnContext::Previous(ContextRef { previous_turn_id: latest.id.clone() })
-            }
-        };
-        self.make_safe(&state).await?;
-        let turn = self
-            .parts
-            .turns
-            .create_turn(CreateTurn {
-                session_id: Some(session.clone()),
-                agent: config.agent,
-                context,
-                input: Arc::clone(&input),
-                config: CreateConfig {
-                    permission: config.permission,
-                    human: config.human,
-                    max_model_calls: config.max_model_calls,
-                    reasoning_effort: config.reasoning_effort,
-                },
-                folder: self.folder_of(&state),
-                session_created_at: state.created_at,
-            })
-            .await?;
-        let created = self.parts.turns.get_turn(&turn).await?;
-        let events = self.appended(&state, &created.state, &input);
-        let state = self.parts.repo.append(session, &events, Durability::Barrier).await?;
-        // Live before it is in the index, so that nobody takes it for interrupted.
-        let registration = self.live.register(session, &turn);
-        self.index.put(SessionIndexEntry::new(&state, Some(&created.state)), 1);
-        self.start(registration, &state, &turn, None);
-        Ok(turn)
-    }
-
-    /// Flushes what is pending for a session and its latest turn: nothing new is built on what the
-    /// disk has not taken.
-    pub(super) async fn make_safe(&self, session: &SessionState) -> Result<(), SessionError> {
-        let latest = session.latest().map(|turn| LogId::turn(&turn.id));
-        for log in [LogId::session(&session.id)].into_iter().chain(latest) {
-            let log = log.map_err(StoreError::from)?;
-            self.parts.repo.store().flush(Some(&log)).await.map_err(|error| error.first)?;
-        }
-        Ok(())
-    }
-
-    /// The events that a new turn adds to its session.
-    fn appended(
-        &self,
-        session: &SessionState,
-        turn: &TurnState,
-        input: &UserMessage,
-    ) -> Vec<SessionEvent> {
-        let ts = self.parts.clock.now();
-        let resolved = &turn.definition.agent.resolved;
-        let appended = SessionFact::TurnAppended(TurnAppended {
-            turn_id: turn.id.clone(),
-            session_seq: session.turns.len() as u64 + 1,
-            agent_id: resolved.agent_id().to_owned(),
-            model: resolved.model().clone(),
-        });
-        let title = match session.title {
-            Some(_) => None,
-            None => Some(text::title(&input.plain_text())).filter(|title| !title.is_empty()),
-        };
-        let titled = title.map(|title| SessionFact::TitleChanged(TitleChanged { title }));
-        let facts = [appended].into_iter().chain(titled);
-        facts.map(|fact| Event { id: session.id.clone(), ts, fact }).collect()
-    }
-
-    async fn check_settled(&self, session: &SessionId, turn: &TurnId) -> Result<(), SessionError> {
-        let is_live = self.live.is_live(turn);
-        let status = self.parts.turns.get_turn(turn).await?.state.status();
-        if status.is_terminal() {
-            return Ok(());
-        }
-        let standing = if is_live && status == TurnStatus::Idle {
-            Standing::Running
-        } else {
-            Standing::Resting(status)
-        };
-        Err(SessionError::TurnNotSettled { session: session.clone(), turn: turn.clone(), standing })
-    }
-
-    /// Names a session.
-    ///
-    /// # Errors
-    /// [`SessionError::Store`]; [`SessionError::Read`] if the latest turn is damaged: such a session
-    /// can only be looked at and deleted.
-    pub async fn set_title(&self, session: &SessionId, title: &str) -> Result<(), SessionError> {
-        let _lock = self.locks.lock(session).await;
-        self.closing.check(session)?;
-        let latest = match self.get_session(session).await?.latest() {
-            Some(latest) => Some(self.parts.turns.get_turn(&latest.id).await?),
-            None => None,
-        };
-        let ts = self.parts.clock.now();
-        let fact = SessionFact::TitleChanged(TitleChanged { title: title.to_owned() });
-        let event = Event { id: session.clone(), ts, fact };
-        let events = std::slice::from_ref(&event);
-        let state = self.parts.repo.append(session, events, Durability::Barrier).await?;
-        let offset = latest.as_ref().map_or(0, |turn| turn.events.len() as u64);
-        let entry = SessionIndexEntry::new(&state, latest.as_ref().map(|turn| &turn.state));
-        self.index.put(entry, offset);
-        Ok(())
     }
 
     /// The folder in which a session's tools run.
