@@ -125,12 +125,16 @@ struct Diff {
 
 impl Diff {
     fn between(old: &str, new: &str) -> Self {
-        let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(old, new);
+        // A carriage return is a character like any other, to be seen where it stands: of itself it
+        // would end a line for the comparison, and tear the lines of the diff apart.
+        let old: Vec<&str> = old.split_inclusive('\n').collect();
+        let new: Vec<&str> = new.split_inclusive('\n').collect();
+        let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_slices(&old, &new);
         let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
         Self {
             added: count(ChangeTag::Insert),
             removed: count(ChangeTag::Delete),
-            text: diff.unified_diff().context_radius(CONTEXT_LINES).to_string(),
+            text: unified(&diff),
         }
     }
 
@@ -140,15 +144,43 @@ impl Diff {
             return self.text;
         }
         let mut lines = Lines::new(DIFF_BYTES_MAX);
-        let shown = self.text.lines().take_while(|line| lines.push(line)).count();
-        let more = self.text.lines().count() - shown;
+        let all = || self.text.split_terminator('\n');
+        let shown = all().take_while(|line| lines.push(line)).count();
+        let more = all().count() - shown;
         lines.into_text(Some(&format!("{more} more lines of the diff are left out")))
     }
+}
+
+/// The text of a diff. Only `\n` ends a line in it, which is why it is not written by the library.
+fn unified(diff: &TextDiff<'_, '_, str>) -> String {
+    let mut text = String::new();
+    for hunk in diff.unified_diff().context_radius(CONTEXT_LINES).iter_hunks() {
+        text.push_str(&hunk.header().to_string());
+        text.push('\n');
+        for change in hunk.iter_changes() {
+            text.push_str(&change.tag().to_string());
+            text.push_str(change.value());
+            if !change.value().ends_with('\n') {
+                text.push_str("\n\\ No newline at end of file\n");
+            }
+        }
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_carriage_return_stands_in_its_line_of_the_diff() {
+        let diff = |old: &str, new: &str| Diff::between(old, new).text;
+        let hidden = diff("a\nb\n", "a\nsafe\rrm -rf ~\nb\n");
+        assert_eq!(hidden, "@@ -1,2 +1,3 @@\n a\n+safe\rrm -rf ~\n b\n");
+        assert_eq!(diff("a\n", "a\r\n"), "@@ -1 +1 @@\n-a\n+a\r\n");
+        let end = "\\ No newline at end of file\n";
+        assert_eq!(diff("a\r", "a\n"), format!("@@ -1 +1 @@\n-a\r\n{end}+a\n"));
+    }
 
     #[test]
     fn a_diff_counts_lines_and_says_what_a_result_leaves_out() {

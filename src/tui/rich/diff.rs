@@ -462,6 +462,15 @@ mod tests {
     }
 
     #[test]
+    fn a_carriage_return_in_a_patch_is_seen_wherever_it_stands() {
+        let patch = "@@ -1,2 +1,3 @@\n same\r\n+safe\rrm -rf ~\n+end\r\n";
+        check(
+            &patch_rows(patch, 40, Policy::Approval),
+            &["@@ -1,2 +1,3 @@", "1 1   same␍", "  2 + safe␍rm -rf ~", "  3 + end␍"],
+        );
+    }
+
+    #[test]
     fn for_a_decision_nothing_in_a_line_is_hidden() {
         let change = Change { old: "", new: "a\u{200b}\tb \r\n" };
         check(&rows(change, 40, Policy::Approval), &["  1 + a⟨U+200B⟩␉b ␍"]);
