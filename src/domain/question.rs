@@ -115,6 +115,12 @@ impl Answer {
     }
 }
 
+/// Whether the result of a call that asked says that nobody wanted to answer.
+#[must_use]
+pub fn is_dismissed(output: &Json) -> bool {
+    output.to_value().get("outcome").is_some_and(|outcome| outcome == "dismissed")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,5 +181,7 @@ mod tests {
             Json::of(&Answer::Dismissed.to_result()).get(),
             r#"{"output":{"outcome":"dismissed"},"isError":true}"#
         );
+        assert!(is_dismissed(&Answer::Dismissed.to_result().output));
+        assert!(!is_dismissed(&Answer::Answered(Vec::new()).to_result().output));
     }
 }

@@ -28,6 +28,19 @@ pub struct ResultMetadata {
     /// The rule that denied the call.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "json::present")]
     pub denied_by: Option<String>,
+    /// What ended the call before it had a result of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "json::present")]
+    pub cut: Option<Cut>,
+}
+
+/// What ends a call before it has a result of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cut {
+    /// The turn was stopped.
+    Stopped,
+    /// The program ended while the call ran.
+    Interrupted,
 }
 
 impl ResultMetadata {
@@ -35,6 +48,12 @@ impl ResultMetadata {
     #[must_use]
     pub fn summary(text: impl Into<String>) -> Self {
         Self { summary: Some(text.into()), ..Self::default() }
+    }
+
+    /// Only what ended the call.
+    #[must_use]
+    pub fn cut(by: Cut) -> Self {
+        Self { cut: Some(by), ..Self::default() }
     }
 
     /// Reads what is known of a result's metadata; empty if it has another form.
@@ -60,6 +79,13 @@ mod tests {
         let expected = ResultMetadata { exit_code: Some(2), ..ResultMetadata::summary("exit 2") };
         assert_eq!(ResultMetadata::read(Some(&json)), expected);
         assert_eq!(expected.to_json().get(), r#"{"summary":"exit 2","exitCode":2}"#);
+    }
+
+    #[test]
+    fn what_cut_a_call_off_is_kept() {
+        let cut = ResultMetadata::cut(Cut::Stopped).to_json();
+        assert_eq!(cut.get(), r#"{"cut":"stopped"}"#);
+        assert_eq!(ResultMetadata::read(Some(&cut)).cut, Some(Cut::Stopped));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use crate::domain::agent::Execution;
 use crate::domain::json::Json;
+use crate::domain::tool::{Cut, ResultMetadata};
 use crate::domain::turn::event::{
     ModelCallFailed, ModelStep, ResultSource, ToolResult, ToolResultData, TurnCancelled, TurnFact,
 };
@@ -21,8 +22,9 @@ pub(super) fn close_interrupted(state: &TurnState, left: Option<OpenCall>) -> Ve
         .unresolved()
         .filter(|call| call.invocation.is_some() && call.execution == Some(Execution::Sync));
     let results = interrupted.map(|call| {
-        runtime_error(
+        cut_off(
             call,
+            Cut::Interrupted,
             "Interrupted: the program ended while this call ran. Its outcome is unknown, and it was \
              not repeated. Find out how things stand before you call it again.",
         )
@@ -41,7 +43,8 @@ pub(super) fn cancel(
     }
     let call = open_call_failed(state, left, "cancelled");
     let results = state.unresolved().map(|call| {
-        runtime_error(call, "The call was cancelled: the turn was stopped before it had a result.")
+        let text = "The call was cancelled: the turn was stopped before it had a result.";
+        cut_off(call, Cut::Stopped, text)
     });
     let end = TurnFact::Cancelled(TurnCancelled { reason, usage: state.usage });
     call.into_iter().chain(results).chain([end]).collect()
@@ -63,6 +66,13 @@ fn open_call_failed(state: &TurnState, left: Option<OpenCall>, error: &str) -> V
     let failed = ModelCallFailed { model_call_index, error: error.to_owned() };
     let steps = missing.flat_map(|left| StepEvent::of_block(left.kind, left.text)).map(step);
     steps.chain([TurnFact::ModelCallFailed(failed)]).collect()
+}
+
+/// The result of a call that was ended before it had one of its own.
+fn cut_off(call: &ToolCall, by: Cut, text: &str) -> TurnFact {
+    let metadata = Some(ResultMetadata::cut(by).to_json());
+    let output = Json::text(text);
+    runtime_result(call, ToolResultData { output, is_error: true, metadata })
 }
 
 /// An error result of the loop's own.

@@ -16,7 +16,7 @@ use crate::domain::permission::decide::ReadGuard;
 use crate::domain::permission::plan::{
     FileBase, LocatedPath, LocatedPlan, PermissionRequest, Plan, Preview,
 };
-use crate::domain::tool::ResultMetadata;
+use crate::domain::tool::{Cut, ResultMetadata};
 use crate::domain::turn::event::ToolResultData;
 use crate::tools::edit_file::EditError;
 use crate::tools::files::FileError;
@@ -201,6 +201,10 @@ impl ToolError {
     /// The error result that the model gets: the whole chain of causes in one line.
     #[must_use]
     pub fn into_result(self) -> ToolResultData {
+        let metadata = match &self {
+            Self::Cancelled => Some(ResultMetadata::cut(Cut::Stopped).to_json()),
+            _ => None,
+        };
         let mut text = self.to_string();
         let mut cause = self.source();
         while let Some(error) = cause {
@@ -208,7 +212,7 @@ impl ToolError {
             text.push_str(&error.to_string());
             cause = error.source();
         }
-        ToolResultData { output: Json::text(&text), is_error: true, metadata: None }
+        ToolResultData { output: Json::text(&text), is_error: true, metadata }
     }
 }
 

@@ -236,15 +236,18 @@ impl Turn {
 
     /// A call runs and gives this back.
     pub(super) fn result(self, call: &str, output: &str, metadata: Option<&str>) -> Self {
-        let turn = self.invoke(call, Execution::Sync);
-        let (tool_call_id, tool_name) = turn.named(call);
         let result = ToolResultData {
             output: Json::text(output),
             is_error: false,
             metadata: metadata.map(json),
         };
-        let source = ResultSource::Sync;
-        turn.then(TurnFact::ToolResult(ToolResult { tool_call_id, tool_name, source, result }))
+        self.invoke(call, Execution::Sync).settle(call, ResultSource::Sync, result)
+    }
+
+    /// A call gets this result.
+    pub(super) fn settle(self, call: &str, source: ResultSource, result: ToolResultData) -> Self {
+        let (tool_call_id, tool_name) = self.named(call);
+        self.then(TurnFact::ToolResult(ToolResult { tool_call_id, tool_name, source, result }))
     }
 
     /// The turn ends with its last answer.

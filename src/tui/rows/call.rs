@@ -2,8 +2,9 @@
 
 use super::{INDENT, Look, Rows, json};
 use crate::base::sanitize::Policy;
+use crate::domain::question;
 use crate::domain::session::entry::ASK_HUMAN;
-use crate::domain::tool::ResultMetadata;
+use crate::domain::tool::{Cut, ResultMetadata};
 use crate::domain::turn::event::{Decision, DecisionSource};
 use crate::domain::turn::state::{Outcome, Permission, Resolution, ToolCall};
 use crate::tui::action::{Action, TimelineAction};
@@ -72,8 +73,15 @@ fn ended(call: &ToolCall, outcome: &Outcome) -> Line {
     if denied || metadata.denied_by.is_some() {
         return Line::new().with_mark(Mark::Failed).with(" denied", Ui::Muted);
     }
-    let summary = metadata.summary.unwrap_or_else(|| summary(outcome));
-    let mark = if outcome.data.is_error { Mark::Failed } else { Mark::Done };
+    let (mark, summary) = match metadata.cut {
+        Some(Cut::Stopped) => (Mark::Stopped, "stopped".to_owned()),
+        Some(Cut::Interrupted) => (Mark::Interrupted, "interrupted".to_owned()),
+        None if is_dismissed(call, outcome) => (Mark::Stopped, "dismissed".to_owned()),
+        None => {
+            let mark = if outcome.data.is_error { Mark::Failed } else { Mark::Done };
+            (mark, metadata.summary.unwrap_or_else(|| summary(outcome)))
+        }
+    };
     let line = Line::new().with_mark(mark).with_space(1).with(&summary, Ui::Muted);
     match &call.invocation {
         Some(run) => {
@@ -82,6 +90,11 @@ fn ended(call: &ToolCall, outcome: &Outcome) -> Line {
         }
         None => line,
     }
+}
+
+/// Whether the person did not want to answer.
+fn is_dismissed(call: &ToolCall, outcome: &Outcome) -> bool {
+    call.name == ASK_HUMAN && question::is_dismissed(&outcome.data.output)
 }
 
 /// A result that does not say what it is: how long it is.

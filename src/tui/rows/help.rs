@@ -14,7 +14,7 @@ const MARKS: [(Mark, &str); 8] = [
     (Mark::Waiting, "waits for you"),
     (Mark::Done, "done"),
     (Mark::Failed, "failed, or denied"),
-    (Mark::Stopped, "stopped"),
+    (Mark::Stopped, "stopped, or dismissed"),
     (Mark::Interrupted, "interrupted when the program ended"),
     (Mark::Damaged, "cannot be read"),
     (Mark::Unsent, "messages wait to be sent"),

@@ -1,5 +1,6 @@
 //! What the screen shows.
 
+mod claims;
 mod properties;
 mod scenery;
 mod shots;
