@@ -114,9 +114,14 @@ impl Palette<'_> {
             Some((coloured, plain)) => (coloured, Some(plain)),
             None => (text, None),
         };
+        let drawn = self.words(coloured)?;
         match (self.depth, plain) {
             (Depth::None, Some(plain)) => self.words(plain),
-            _ => self.words(coloured),
+            // What is told by its ground has to be told otherwise where there is no colour for it.
+            (Depth::Sixteen, Some(plain)) if drawn.bg.is_none() && has_ground(coloured) => {
+                Ok(drawn.patch(self.words(plain)?))
+            }
+            _ => Ok(drawn),
         }
     }
 
@@ -146,6 +151,11 @@ impl Palette<'_> {
             Depth::None | Depth::TwoFiftySix | Depth::Full => self.depth.exact(exact),
         })
     }
+}
+
+/// Whether a style names a background.
+fn has_ground(style: &str) -> bool {
+    style.split_whitespace().any(|word| word == "on")
 }
 
 fn modifier(word: &str) -> Option<Modifier> {

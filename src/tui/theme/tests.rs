@@ -68,6 +68,22 @@ fn sixteen_colours_are_the_terminals_own() {
 }
 
 #[test]
+fn what_is_told_by_its_ground_is_told_in_any_number_of_colours() {
+    let told = [Ui::Cursor, Ui::CursorResting, Ui::Chip, Ui::Pill, Ui::Toast, Ui::ToastProblem];
+    for (depth, ground) in
+        DEPTHS.into_iter().flat_map(|depth| [(depth, Ground::Dark), (depth, Ground::Light)])
+    {
+        let theme = theme(ground, depth);
+        for part in told {
+            let style = theme.ui(part);
+            let attributes = Modifier::REVERSED | Modifier::UNDERLINED;
+            let is_told = style.bg.is_some() || style.add_modifier.intersects(attributes);
+            assert!(is_told, "{part:?} in {depth:?} on {ground:?} looks like any text");
+        }
+    }
+}
+
+#[test]
 fn the_ground_is_known_by_its_brightness() {
     for (hex_text, ground) in [
         ("#000000", Ground::Dark),
