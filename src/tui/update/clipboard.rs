@@ -11,7 +11,7 @@ use crate::tui::update::{Effects, overlay, problem, reading, tell};
 
 /// Copies the item that has the focus.
 pub(super) fn copy_item(state: &mut State, layout: &Layout, out: &mut Effects) {
-    let source = focused(state, layout).and_then(|item| item.body.source());
+    let source = meant(state, layout).and_then(|item| item.body.source());
     copy(state, source, "There is no text here to copy", out);
 }
 
@@ -26,7 +26,7 @@ pub(super) fn copy_turn(state: &mut State, layout: &Layout, out: &mut Effects) {
 
 /// Copies the code block of the item that has the focus; of several, a number picks one.
 pub(super) fn copy_code(state: &mut State, layout: &Layout, out: &mut Effects) {
-    let blocks = focused(state, layout).map(|item| code_in(&item.body)).unwrap_or_default();
+    let blocks = meant(state, layout).map(|item| code_in(&item.body)).unwrap_or_default();
     match blocks.as_slice() {
         [] => tell(state, "There is no code block here"),
         [block] => copy(state, Some(block.clone()), "", out),
@@ -61,8 +61,18 @@ fn copy(state: &mut State, source: Option<String>, nothing: &str, out: &mut Effe
     }
 }
 
-fn focused<'a>(state: &'a State, layout: &Layout) -> Option<Item<'a>> {
-    state.items().find(&reading::focus(state, layout)?)
+/// What is to be copied: the item that has the focus; where that only says how the turn stands, what
+/// was said last in the turn.
+fn meant<'a>(state: &'a State, layout: &Layout) -> Option<Item<'a>> {
+    let items = state.items();
+    let focused = items.find(&reading::focus(state, layout)?)?;
+    if !matches!(focused.body, Body::End(_)) {
+        return Some(focused);
+    }
+    let turn = focused.id.turn.clone();
+    let back = std::iter::successors(Some(focused), |item| items.before(&item.id));
+    let mut said = back.take_while(|item| item.id.turn == turn);
+    said.find(|item| matches!(item.body, Body::Text { .. } | Body::Message { .. }))
 }
 
 fn code_in(body: &Body<'_>) -> Vec<String> {
