@@ -36,7 +36,7 @@ pub(super) fn take(state: &mut State, event: LiveEvent, out: &mut Effects) {
                 fold(state, out, |turns| turns.record(&turn, offset, &event));
             }
         }
-        News::Delta(delta) if on_screen => fold(state, out, |turns| turns.delta(&turn, &delta)),
+        News::Delta(delta) if on_screen => grow(state, out, |turns| turns.delta(&turn, &delta)),
         News::ModelWaiting { until, why } if on_screen => {
             state.conversation.turns.wait(&turn, ModelWait { until, why });
         }
@@ -63,6 +63,15 @@ fn fold(state: &mut State, out: &mut Effects, fold: impl FnOnce(&mut Turns) -> F
             let session = state.session().cloned();
             out.extend(session.map(|session| Effect::App(Command::Open(session))));
         }
+    }
+}
+
+/// Adds what streams to the turns on screen. It grows the last text, so that there is something new
+/// below who reads elsewhere, even if no item is.
+fn grow(state: &mut State, out: &mut Effects, grow: impl FnOnce(&mut Turns) -> Folded) {
+    fold(state, out, grow);
+    if state.conversation.reading != Reading::Follow {
+        state.conversation.new_below = state.conversation.new_below.max(1);
     }
 }
 

@@ -216,6 +216,39 @@ fn copies_are_the_source_and_say_which_way_they_went() {
 }
 
 #[test]
+fn below_the_answer_the_answer_is_what_is_copied() {
+    let mut session = ended("s1");
+    session.begin("code?");
+    let turn = session.turn();
+    turn.asks_model();
+    let source = "One:\n\n```\nfn a() {}\n```\n";
+    turn.answers(source, &[]);
+    turn.completes();
+    let mut screen = Screen::showing(&session);
+    screen.keys("Esc");
+    let focus = screen.layout.timeline.as_ref().and_then(|area| area.focus.clone());
+    assert_eq!(focus.map(|item| item.part), Some(Part::End));
+    assert_eq!(screen.keys("y"), [Effect::Copy { text: source.to_owned() }]);
+    assert_eq!(screen.keys("c"), [Effect::Copy { text: "fn a() {}\n".to_owned() }]);
+}
+
+#[test]
+fn an_answer_that_grows_out_of_sight_shows_that_there_is_more() {
+    let (mut screen, mut session) = long(10);
+    session.begin("more?");
+    screen.tell_all(session.opened());
+    let turn = session.turn();
+    screen.tell_all([turn.started(), turn.asks_model(), turn.delta(0, "It begins\n")]);
+    screen.keys("PgUp");
+    assert_eq!(screen.state.conversation.new_below, 0);
+    let turn = session.turn();
+    screen.tell_all([turn.delta(10, "and goes\n"), turn.delta(19, "on\n")]);
+    assert_eq!(screen.state.conversation.new_below, 1);
+    screen.keys("G");
+    assert_eq!(screen.state.conversation.new_below, 0);
+}
+
+#[test]
 fn the_wheel_scrolls_and_a_click_focuses() {
     let (mut screen, _) = long(10);
     let mouse = |kind, column, row| Input::Mouse(Mouse { kind, column, row, mods: Mods::NONE });
