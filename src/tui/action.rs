@@ -75,10 +75,10 @@ actions! {
 }
 
 actions! {
-    /// What can be done with a turn that a crash or a stop has interrupted.
+    /// What can be done with a turn that was interrupted or waits for somebody.
     TurnAction {
         Resume "resume-turn" "Resume the interrupted turn",
-        Close "close-turn" "Close the interrupted turn",
+        Close "close-turn" "Close the interrupted turn, or stop the waiting one",
     }
 }
 
@@ -122,7 +122,8 @@ actions! {
 }
 
 actions! {
-    /// What the list of all that waits adds to the prompts in it.
+    /// What the list of all that waits adds to moving in it. What is decided is decided in its own
+    /// prompt, where all of it can be read.
     WaitingAction {
         Jump "jump-to-waiting" "Go to its session",
     }
@@ -258,7 +259,7 @@ impl Action {
             Self::App(_) => "Anywhere",
             Self::Move(_) => "Moving",
             Self::List(_) => "Session list",
-            Self::Turn(_) => "Interrupted turn",
+            Self::Turn(_) => "Turn that rests",
             Self::Timeline(_) => "Conversation",
             Self::Permission(_) => "Permission",
             Self::Question(_) => "Question",

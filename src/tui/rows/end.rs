@@ -12,6 +12,9 @@ use crate::tui::state::item::{EndBody, Standing};
 use crate::tui::theme::Ui;
 use crate::tui::words;
 
+/// Where the focus is on the conversation.
+const HERE: [Context; 3] = [Context::Timeline, Context::Moving, Context::Global];
+
 pub(super) fn rows(rows: &mut Rows, body: &EndBody<'_>, look: &Look<'_>) {
     match &body.standing {
         Standing::Ended(terminal) => ended(rows, terminal, body, look),
@@ -29,10 +32,17 @@ pub(super) fn rows(rows: &mut Rows, body: &EndBody<'_>, look: &Look<'_>) {
             rows.lines(led(start(Mark::Running), &text, Ui::Muted, look.cols(0)));
         }
         Standing::Suspended => {
-            let hint = key(look, &[Context::Global], Action::App(AppAction::GoToPrompt));
-            let hint = hint.map_or(String::new(), |key| format!(" · {key} to review"));
             let line = start(Mark::Waiting).with("waits for you", Ui::Strong);
-            rows.line(line.with(&hint, Ui::Muted).cut(look.cols(0)));
+            let hint = |key: Option<String>, does: &str| {
+                let text = key.map_or(String::new(), |key| format!(" · {key} {does}"));
+                Line::of(&text, Ui::Muted)
+            };
+            let review = key(look, &[Context::Global], Action::App(AppAction::GoToPrompt));
+            let stop = hint(key(look, &HERE, Action::Turn(TurnAction::Close)), "here to stop");
+            // The prompt below says too how it is reviewed.
+            let all = line.clone().with_line(hint(review, "to review")).with_line(stop.clone());
+            let fits = all.width() <= look.cols(0);
+            rows.line(if fits { all } else { line.with_line(stop).cut(look.cols(0)) });
         }
         Standing::Interrupted => interrupted(rows, look),
     }
@@ -41,11 +51,10 @@ pub(super) fn rows(rows: &mut Rows, body: &EndBody<'_>, look: &Look<'_>) {
 fn interrupted(rows: &mut Rows, look: &Look<'_>) {
     let text = "Interrupted: the program ended while this turn was running";
     rows.lines(led(start(Mark::Interrupted), text, Ui::Strong, look.cols(0)));
-    let contexts = [Context::Timeline, Context::Moving, Context::Global];
     let actions = [(TurnAction::Resume, "goes on with it"), (TurnAction::Close, "closes it")];
     let mut line = Line::new().with_space(usize::from(INDENT) * 2);
     for (action, does) in actions {
-        let Some(key) = key(look, &contexts, Action::Turn(action)) else { continue };
+        let Some(key) = key(look, &HERE, Action::Turn(action)) else { continue };
         line = line.with(&key, Ui::Key).with(&format!(" {does}   "), Ui::Muted);
     }
     rows.line(line.with("with the focus here", Ui::Muted).cut(look.cols(0)));

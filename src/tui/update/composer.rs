@@ -7,7 +7,7 @@ use crate::base::id::{SessionId, TurnId};
 use crate::domain::message::UserMessage;
 use crate::domain::session::entry::LatestTurnStatus;
 use crate::domain::turn::status::TurnStatus;
-use crate::tui::action::{AppAction, ComposerAction, EditAction};
+use crate::tui::action::{Action, AppAction, ComposerAction, EditAction, TurnAction};
 use crate::tui::editor::{Editor, Moved, RowMove, Shape};
 use crate::tui::effect::Effect;
 use crate::tui::layout::Layout;
@@ -158,7 +158,11 @@ pub(super) fn send(state: &mut State, out: &mut Effects) {
         }
         Standing::Waiting(_) => {
             let go = hint::anywhere(state, AppAction::GoToPrompt);
-            let text = format!("The turn waits for your answer ({go}); your text is kept");
+            let stop = hint::timeline(state, Action::Turn(TurnAction::Close));
+            let text = format!(
+                "The turn waits for your answer ({go}), or stops with {stop} in the conversation; \
+                 your text is kept"
+            );
             return tell(state, text);
         }
         Standing::Interrupted(session) => {
