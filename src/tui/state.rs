@@ -150,6 +150,7 @@ impl State {
             self.prompts.deadline(&self.keys),
             self.status.deadline(),
             self.keys.deadline(),
+            self.overlay.as_ref().and_then(|overlay| overlay.deadline(&self.keys)),
             self.spinner_deadline(),
         ];
         deadlines.into_iter().flatten().min()

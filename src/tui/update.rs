@@ -34,7 +34,6 @@ use crate::tui::effect::Effect;
 use crate::tui::layout::Layout;
 use crate::tui::msg::Msg;
 use crate::tui::state::conversation::Reading;
-use crate::tui::state::overlay::Overlay;
 use crate::tui::state::settings::Access;
 use crate::tui::state::status::Tone;
 use crate::tui::state::{Now, State};
@@ -84,6 +83,7 @@ fn tick(state: &mut State, now: Now, out: &mut Effects) {
     state.keys.expire(now.elapsed);
     state.list.filter_more();
     prompts::arm(state);
+    overlay::arm(state);
     drafts::save_due(state, out);
 }
 
@@ -91,9 +91,7 @@ fn tick(state: &mut State, now: Now, out: &mut Effects) {
 fn drawn(state: &mut State, layout: &Layout, out: &mut Effects) {
     state.status.spinner_in_sight = layout.has_spinner;
     prompts::drawn(state, layout);
-    if let Some(Overlay::Confirm(confirm)) = &mut state.overlay {
-        confirm.is_drawn |= layout.overlay.is_some();
-    }
+    overlay::drawn(state, layout);
     let bottom = layout
         .timeline
         .as_ref()

@@ -27,7 +27,9 @@ fn a_deleted_session_comes_back_with_undo_and_stays_away_when_deleted_again() {
 /// Deletes the session under the cursor, the first.
 fn delete(program: &mut Program) {
     program.send("d");
-    program.wait_for_text("┌ Delete?");
+    program.wait_for("a question with live keys", |screen| {
+        shows(screen, "y delete") && !shows(screen, "keys work in a moment")
+    });
     program.send("y");
     program.wait_for("a list without it", |screen| {
         shows(screen, "Deleted 1 session") && !shows(screen, "Session 2:")

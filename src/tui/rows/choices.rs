@@ -1,9 +1,10 @@
 //! What a person can do with a prompt, with its keys. None of it goes for want of width.
 
-use crate::tui::action::{Action, DialogAction, PermissionAction, QuestionAction};
+use crate::tui::action::{Action, AppAction, DialogAction, PermissionAction, QuestionAction};
 use crate::tui::keymap::context::Context;
 use crate::tui::line::Line;
 use crate::tui::state::State;
+use crate::tui::state::keys::Arming;
 use crate::tui::state::prompts::PromptKind;
 use crate::tui::theme::Ui;
 use crate::tui::words;
@@ -11,6 +12,7 @@ use crate::tui::words;
 const PERMISSION: [Context; 2] = [Context::Permission, Context::Global];
 const GAP_COLS: usize = 2;
 const INDENT: usize = 1;
+const DEAD: &str = " · keys work in a moment";
 
 /// What can be done with a permission prompt.
 #[must_use]
@@ -54,17 +56,19 @@ pub fn question(state: &State, is_armed: bool, cols: usize) -> Vec<Line> {
     row(state, &contexts, &choices, is_armed, cols)
 }
 
-/// What can be done in a dialog.
+/// What can be done in a dialog. To go back works at once.
 #[must_use]
-pub fn dialog(state: &State, contexts: &[Context], accept: &str, cancel: &str) -> Line {
-    let choices = [
-        (Action::Dialog(DialogAction::Accept), accept),
-        (Action::App(crate::tui::action::AppAction::Escape), cancel),
-    ];
-    choices.iter().fold(Line::new(), |line, (action, what)| {
-        let gap = if line.width() == 0 { 0 } else { GAP_COLS };
-        line.with_space(gap).with_line(choice(state, contexts, *action, what, true))
-    })
+pub fn dialog(
+    state: &State,
+    contexts: &[Context],
+    (accept, arming): (&str, Arming),
+    cancel: &str,
+) -> Line {
+    let is_armed = arming == Arming::Armed;
+    let accept = choice(state, contexts, Action::Dialog(DialogAction::Accept), accept, is_armed);
+    let cancel = choice(state, contexts, Action::App(AppAction::Escape), cancel, true);
+    let line = accept.with_space(GAP_COLS).with_line(cancel);
+    if is_armed { line } else { line.with(DEAD, Ui::Muted) }
 }
 
 /// Says how many more rows there are above and below those in sight, and how to see them.

@@ -13,6 +13,10 @@ pub const SECOND_KEY_WITHIN: Duration = Duration::from_secs(2);
 /// A click that comes this soon after the window got the focus was made to give it the focus.
 pub const FOCUS_CLICK_WITHIN: Duration = Duration::from_millis(500);
 
+/// The keys of what asks for a decision are dead until it has stood on the screen for so long without
+/// a key (`design/experience.md`, approvals and questions).
+pub const ARMED_AFTER: Duration = Duration::from_millis(400);
+
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keys {
@@ -46,7 +50,36 @@ pub enum StepKind {
     Quit,
 }
 
+/// Whether the keys of something that asks for a decision are live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arming {
+    /// Dead: it has not been seen.
+    #[default]
+    Unseen,
+    /// Dead: it stands on the screen since then.
+    Seen(Duration),
+    /// Live.
+    Armed,
+}
+
+impl Arming {
+    /// When the keys become live if nothing is pressed before.
+    #[must_use]
+    pub fn due(self, keys: &Keys) -> Option<Duration> {
+        match self {
+            Self::Unseen | Self::Armed => None,
+            Self::Seen(since) => Some(keys.armed_at(since)),
+        }
+    }
+}
+
 impl Keys {
+    /// When the keys of what stands on the screen since then become live if nothing is pressed before.
+    #[must_use]
+    pub fn armed_at(&self, seen: Duration) -> Duration {
+        seen.max(self.last_at.unwrap_or_default()) + ARMED_AFTER
+    }
+
     /// Begins a step.
     pub fn begin(&mut self, kind: StepKind, now: Duration) {
         self.step = Some(Step { kind, until: now + SECOND_KEY_WITHIN });

@@ -1,8 +1,11 @@
 //! What lies over everything else and takes the keys: one thing at a time.
 
+use std::time::Duration;
+
 use crate::base::id::{SessionId, TurnId};
 use crate::tui::editor::Editor;
 use crate::tui::keymap::context::Context;
+use crate::tui::state::keys::{Arming, Keys};
 use crate::tui::state::list::waiting::WaitingCall;
 use crate::tui::state::prompts::Prompt;
 
@@ -32,13 +35,13 @@ pub struct Help {
     pub scroll: usize,
 }
 
-/// A question with yes and no. Yes counts only once the question has been drawn.
+/// A question with yes and no. Yes counts only once the question has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confirm {
     /// What is asked.
     pub about: About,
-    /// Whether it has been drawn.
-    pub is_drawn: bool,
+    /// Whether its keys are live.
+    pub arming: Arming,
 }
 
 /// What is asked.
@@ -87,6 +90,16 @@ pub struct Codes {
 }
 
 impl Overlay {
+    /// When its keys become live if nothing is pressed before.
+    pub(super) fn deadline(&self, keys: &Keys) -> Option<Duration> {
+        match self {
+            Self::Confirm(confirm) => confirm.arming.due(keys),
+            Self::Help(_) | Self::Reason(_) | Self::Full(_) | Self::Waiting(_) | Self::Codes(_) => {
+                None
+            }
+        }
+    }
+
     /// Where its keys are looked up, the nearest place first.
     #[must_use]
     pub fn contexts(&self) -> &'static [Context] {

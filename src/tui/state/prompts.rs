@@ -19,8 +19,6 @@ use crate::tui::state::keys::Keys;
 
 /// A prompt that comes this soon after a key waits in the dock.
 pub const BUSY_WITHIN: Duration = Duration::from_millis(700);
-/// The keys of a prompt are dead until it has stood on the screen for so long without a key.
-pub const ARMED_AFTER: Duration = Duration::from_millis(400);
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -129,9 +127,7 @@ impl Prompts {
     pub fn armed_at(&self, keys: &Keys) -> Option<Duration> {
         match &self.stage {
             Stage::Docked | Stage::Armed { .. } | Stage::Opening { drawn_at: None, .. } => None,
-            Stage::Opening { drawn_at: Some(drawn), .. } => {
-                Some((*drawn).max(keys.last_at.unwrap_or_default()) + ARMED_AFTER)
-            }
+            Stage::Opening { drawn_at: Some(drawn), .. } => Some(keys.armed_at(*drawn)),
         }
     }
 

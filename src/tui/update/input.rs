@@ -10,7 +10,7 @@ use crate::tui::layout::Layout;
 use crate::tui::state::keys::StepKind;
 use crate::tui::state::status::Window;
 use crate::tui::state::{Focus, State};
-use crate::tui::update::{Effects, action, mouse, text};
+use crate::tui::update::{Effects, action, hint, mouse, overlay, tell, text};
 
 /// Takes in what the terminal told.
 pub(super) fn take(state: &mut State, layout: &Layout, input: Input, out: &mut Effects) {
@@ -43,9 +43,8 @@ pub(super) fn take(state: &mut State, layout: &Layout, input: Input, out: &mut E
 }
 
 fn press(state: &mut State, layout: &Layout, key: Key, out: &mut Effects) {
-    // A prompt that is not armed takes nothing away from what is being written.
-    let at_prompt = state.overlay.is_none() && state.focus == Focus::Prompt;
-    if let (true, None, Some(c)) = (at_prompt, state.prompts.armed(), key.text()) {
+    // What asks and is not armed takes nothing away from what is being written.
+    if let Some(c) = key.text().filter(|_| give_way(state, out)) {
         forget_steps(state);
         return text::insert(state, c.encode_utf8(&mut [0; 4]), out);
     }
@@ -71,9 +70,27 @@ fn press(state: &mut State, layout: &Layout, key: Key, out: &mut Effects) {
     }
 }
 
+/// Whether what is typed goes into the draft, past something that asks and has dead keys.
+fn give_way(state: &mut State, out: &mut Effects) -> bool {
+    if overlay::is_in_the_way(state) {
+        return overlay::close(state, out);
+    }
+    let at_prompt = state.overlay.is_none() && state.focus == Focus::Prompt;
+    let is_past = at_prompt && state.prompts.armed().is_none();
+    if is_past {
+        let back = hint::anywhere(state, AppAction::GoToPrompt);
+        tell(
+            state,
+            format!("Typed before the prompt was ready: it is in your text. {back} goes back"),
+        );
+    }
+    is_past
+}
+
 /// Several characters at once. Where no text is typed they may be keys over a slow line, so the moves
 /// among them are made, and nothing else.
 fn commit(state: &mut State, layout: &Layout, typed: &str, out: &mut Effects) {
+    give_way(state, out);
     for (at, c) in typed.char_indices() {
         // One of the characters may have moved to where text is typed.
         if text::is_taken(state) {

@@ -5,7 +5,7 @@ use crate::base::id::TurnId;
 use crate::tui::action::AppAction;
 use crate::tui::effect::Effect;
 use crate::tui::state::form::Spot;
-use crate::tui::state::keys::StepKind;
+use crate::tui::state::keys::{Arming, StepKind};
 use crate::tui::state::overlay::{About, Confirm, Overlay};
 use crate::tui::state::{Focus, State};
 use crate::tui::update::{
@@ -16,8 +16,11 @@ use crate::tui::update::{
 /// turn stops; else a second one quits.
 pub(super) fn interrupt(state: &mut State, out: &mut Effects) {
     let step = state.keys.take_step(state.now.elapsed);
-    if let Some(Overlay::Confirm(Confirm { about: About::Quit, is_drawn: true })) = &state.overlay {
-        return leave(state, out);
+    if let Some(Overlay::Confirm(Confirm { about: About::Quit, arming })) = &state.overlay {
+        if *arming == Arming::Armed {
+            leave(state, out);
+        }
+        return;
     }
     if overlay::close(state, out) || list::leave_text(state) || clear_text(state, out) {
         return;
@@ -29,8 +32,6 @@ pub(super) fn interrupt(state: &mut State, out: &mut Effects) {
         Some(StepKind::Quit) => quit(state, out),
         Some(StepKind::Stop(_)) | None => {
             state.keys.begin(StepKind::Quit, state.now.elapsed);
-            let again = hint::anywhere(state, AppAction::Interrupt);
-            tell(state, format!("{again} again quits"));
         }
     }
 }
@@ -50,8 +51,6 @@ pub(super) fn escape(state: &mut State, out: &mut Effects) {
             (Some(turn), Some(StepKind::Stop(armed))) if armed == turn => stop(state, turn, out),
             (Some(turn), _) => {
                 state.keys.begin(StepKind::Stop(turn), state.now.elapsed);
-                let again = hint::anywhere(state, AppAction::Escape);
-                tell(state, format!("{again} again stops the turn"));
             }
             (None, _) => focus::go(state, Focus::Timeline, out),
         },

@@ -4,6 +4,7 @@ use crate::app::command::Command;
 use crate::tui::action::{MoveAction, WaitingAction};
 use crate::tui::effect::Effect;
 use crate::tui::layout::Layout;
+use crate::tui::state::keys::Arming;
 use crate::tui::state::overlay::{About, Confirm, Help, Overlay, Reason, Waiting};
 use crate::tui::state::prompts::Stage;
 use crate::tui::state::{Focus, State};
@@ -40,7 +41,36 @@ pub(super) fn help(state: &mut State, out: &mut Effects) {
 
 /// Asks a question with yes and no.
 pub(super) fn ask(state: &mut State, about: About, out: &mut Effects) {
-    show(state, Overlay::Confirm(Confirm { about, is_drawn: false }), out);
+    show(state, Overlay::Confirm(Confirm { about, arming: Arming::default() }), out);
+}
+
+/// The frame that shows the question is on the screen.
+pub(super) fn drawn(state: &mut State, layout: &Layout) {
+    let Some(Overlay::Confirm(confirm)) = &mut state.overlay else { return };
+    match confirm.arming {
+        // What a smaller screen does not show any more cannot be answered on it either.
+        Arming::Seen(_) | Arming::Armed if layout.overlay.is_none() => {
+            confirm.arming = Arming::Unseen;
+        }
+        Arming::Unseen if layout.overlay.is_some() => {
+            confirm.arming = Arming::Seen(state.now.elapsed);
+        }
+        Arming::Unseen | Arming::Seen(_) | Arming::Armed => {}
+    }
+}
+
+/// Makes the keys of the question live when it has been seen for long enough without a key.
+pub(super) fn arm(state: &mut State) {
+    let Some(Overlay::Confirm(confirm)) = &mut state.overlay else { return };
+    if confirm.arming.due(&state.keys).is_some_and(|due| due <= state.now.elapsed) {
+        confirm.arming = Arming::Armed;
+    }
+}
+
+/// Whether a question whose keys are dead stands between a person and the text that they write.
+pub(super) fn is_in_the_way(state: &State) -> bool {
+    let is_dead = matches!(&state.overlay, Some(Overlay::Confirm(confirm)) if confirm.arming != Arming::Armed);
+    is_dead && state.focus == Focus::Composer
 }
 
 /// Lists everything that waits.
@@ -73,7 +103,7 @@ pub(super) fn jump(state: &mut State, action: WaitingAction, out: &mut Effects) 
 /// Yes to a question, or done with a text that was asked for.
 pub(super) fn accept(state: &mut State, out: &mut Effects) {
     match &state.overlay {
-        Some(Overlay::Confirm(Confirm { about, is_drawn: true })) => {
+        Some(Overlay::Confirm(Confirm { about, arming: Arming::Armed })) => {
             let about = about.clone();
             close(state, out);
             confirmed(state, about, out);
@@ -81,7 +111,7 @@ pub(super) fn accept(state: &mut State, out: &mut Effects) {
         Some(Overlay::Reason(_)) => prompts::deny_with_reason(state, out),
         None if state.focus == Focus::List => list::accept(state, out),
         Some(
-            Overlay::Confirm(Confirm { is_drawn: false, .. })
+            Overlay::Confirm(Confirm { arming: Arming::Unseen | Arming::Seen(_), .. })
             | Overlay::Help(_)
             | Overlay::Full(_)
             | Overlay::Waiting(_)

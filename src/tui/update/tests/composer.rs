@@ -12,6 +12,7 @@ use crate::tui::input::Input;
 use crate::tui::state::Focus;
 use crate::tui::state::composer::Kept;
 use crate::tui::state::conversation::Page;
+use crate::tui::state::keys::Arming;
 use crate::tui::state::overlay::{About, Confirm, Overlay};
 use crate::tui::state::settings::{Access, Settings};
 use crate::tui::update::end;
@@ -291,8 +292,12 @@ fn on_an_interrupted_turn_the_composer_offers_to_close_it_and_then_sends() {
     let mut screen = Screen::showing(&session);
     screen.types("go on");
     screen.keys("Enter");
+    screen.wait(400);
     let about = About::CloseAndSend(session.id.clone());
-    assert_eq!(screen.state.overlay, Some(Overlay::Confirm(Confirm { about, is_drawn: true })));
+    assert_eq!(
+        screen.state.overlay,
+        Some(Overlay::Confirm(Confirm { about, arming: Arming::Armed }))
+    );
     let effects = commands(screen.keys("y"));
     assert_eq!(effects, [Command::CloseInterrupted(session.id.clone())]);
     let failed = crate::domain::turn::event::TurnFact::ModelCallFailed(
@@ -305,11 +310,26 @@ fn on_an_interrupted_turn_the_composer_offers_to_close_it_and_then_sends() {
 }
 
 #[test]
+fn going_on_typing_after_sending_closes_nothing_and_is_not_lost() {
+    let mut screen = Screen::showing(&running("s1"));
+    screen.types("go on");
+    screen.keys("Enter");
+    screen.wait(399);
+    assert_eq!(commands(screen.types(" yes n")), []);
+    assert_eq!((screen.state.overlay.as_ref(), screen.text().as_str()), (None, "go on yes n"));
+    screen.keys("Enter");
+    screen.input(Input::Text("ow".into()));
+    assert_eq!((screen.state.overlay.as_ref(), screen.text().as_str()), (None, "go on yes now"));
+}
+
+#[test]
 fn a_closing_that_is_refused_sends_nothing_later() {
     let mut session = running("s1");
     let mut screen = Screen::showing(&session);
     screen.types("go on");
-    screen.keys("Enter y");
+    screen.keys("Enter");
+    screen.wait(400);
+    screen.keys("y");
     let what = Refused::Resume(session.id.clone());
     screen.tell(Notice::Refused { what, why: "no".into() });
     let failed = crate::domain::turn::event::TurnFact::ModelCallFailed(

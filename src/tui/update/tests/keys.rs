@@ -149,7 +149,9 @@ fn every_key_that_help_shows_does_something() {
             for sequence in keys {
                 let mut screen = start.clone();
                 let effects = screen.keys(&sequence.to_string());
-                screen.state.keys = start.state.keys.clone();
+                let step = screen.state.keys.step.take();
+                screen.state.keys =
+                    crate::tui::state::keys::Keys { step, ..start.state.keys.clone() };
                 screen.state.now = start.state.now;
                 let did_nothing = effects.is_empty() && screen.state == start.state;
                 if did_nothing && !AT_HOME.contains(&(place, action.name())) {

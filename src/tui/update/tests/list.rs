@@ -12,6 +12,7 @@ use crate::domain::session::entry::SessionIndexEntry;
 use crate::domain::turn::status::TurnStatus;
 use crate::tui::state::Focus;
 use crate::tui::state::conversation::{Load, Page};
+use crate::tui::state::keys::Arming;
 use crate::tui::state::list::Scan;
 use crate::tui::state::overlay::{About, Confirm, Overlay};
 use crate::tui::state::settings::{Access, Settings};
@@ -156,7 +157,11 @@ fn deleting_asks_once_and_is_taken_back() {
     assert_eq!(commands(screen.keys("d")), []);
     let ids = vec![SessionId::from("s2")];
     let about = About::Delete(ids.clone());
-    assert_eq!(screen.state.overlay, Some(Overlay::Confirm(Confirm { about, is_drawn: true })));
+    screen.wait(400);
+    assert_eq!(
+        screen.state.overlay,
+        Some(Overlay::Confirm(Confirm { about, arming: Arming::Armed }))
+    );
     assert_eq!(commands(screen.keys("Enter d Space")), []);
     assert_eq!(commands(screen.keys("y")), [Command::Delete(ids.clone())]);
     let gone = Notice::IndexChanged { session: ids[0].clone(), entry: None };
@@ -178,10 +183,24 @@ fn a_deletion_that_was_not_seen_is_not_confirmed() {
 }
 
 #[test]
+fn a_deletion_is_confirmed_only_when_nobody_has_pressed_a_key_for_a_while() {
+    let mut screen = five();
+    assert_eq!(commands(screen.keys("d y")), []);
+    screen.wait(399);
+    assert_eq!(commands(screen.keys("y")), []);
+    screen.wait(400);
+    assert_eq!(commands(screen.keys("y")), [Command::Delete(vec![SessionId::from("s1")])]);
+    screen.keys("d");
+    screen.wait(400);
+    assert_eq!(screen.state.next_deadline(), None, "what is live waits for nothing");
+}
+
+#[test]
 fn marked_sessions_are_deleted_together() {
     let mut screen = five();
     screen.keys("Space j Space d");
     let ids = vec![SessionId::from("s1"), SessionId::from("s3")];
+    screen.wait(400);
     assert_eq!(commands(screen.keys("y")), [Command::Delete(ids)]);
     assert!(screen.state.list.marks.is_empty());
 }
@@ -206,6 +225,7 @@ fn a_damaged_session_is_looked_into_but_not_chatted_with() {
     assert_eq!(commands(screen.keys("Enter")), []);
     assert!(screen.toast().contains("damaged"), "{}", screen.toast());
     screen.keys("Shift-Tab Shift-Tab d");
+    screen.wait(400);
     assert_eq!(commands(screen.keys("y")), [Command::Delete(vec![id])]);
 }
 
@@ -242,6 +262,7 @@ fn a_waiting_turn_is_closed_only_after_a_question() {
     screen.keys("Esc Esc");
     assert_eq!(screen.state.focus, Focus::Timeline);
     assert_eq!(commands(screen.keys("X")), []);
+    screen.wait(400);
     assert_eq!(commands(screen.keys("y")), [Command::Stop(session.turn().id.clone())]);
 }
 

@@ -13,6 +13,7 @@ use crate::tui::input::Input;
 use crate::tui::key::Key;
 use crate::tui::msg::Msg;
 use crate::tui::state::composer::Kept;
+use crate::tui::state::keys::Arming;
 use crate::tui::state::overlay::{About, Confirm, Overlay};
 use crate::tui::state::{Focus, State};
 
@@ -210,5 +211,5 @@ impl Monitor {
 }
 
 fn confirms(state: &State, about: About) -> bool {
-    state.overlay == Some(Overlay::Confirm(Confirm { about, is_drawn: true }))
+    state.overlay == Some(Overlay::Confirm(Confirm { about, arming: Arming::Armed }))
 }

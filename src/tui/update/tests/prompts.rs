@@ -140,6 +140,7 @@ fn going_on_typing_after_the_prompts_key_types() {
     screen.keys("Ctrl-Y");
     check_nothing_decided(screen.types("yank was meant"));
     assert_eq!(screen.text(), "yank was meant");
+    assert!(screen.toast().contains("Ctrl-Y goes back"), "{}", screen.toast());
     let _call = session.turn().call(1);
 }
 
@@ -379,8 +380,31 @@ fn a_message_names_the_keys_that_are_bound() {
     let source = Source { name: "config.toml", text };
     let keymap = Keymap::new(Some(Personal { source, table })).expect("right");
     let mut screen = Screen::with(Settings { keymap: Arc::new(keymap), ..settings() });
-    screen.keys("Ctrl-X c");
-    assert_eq!(screen.toast(), "Ctrl-X c again quits");
+    screen.open(&asking("s1", 1));
+    screen.types("text");
+    screen.keys("Ctrl-Y");
+    screen.wait(400);
+    screen.keys("Ctrl-D");
+    assert!(screen.toast().contains("; Ctrl-X c there"), "{}", screen.toast());
+}
+
+#[test]
+fn the_waiting_list_goes_by_time_then_by_the_order_of_asking_and_leads_to_each() {
+    let session = asking("s1", 12);
+    let mut screen = Screen::showing(&session);
+    screen.tell(session.indexed());
+    let call = |number: usize| session.turns[0].call(number);
+    let listed: Vec<_> = screen.state.list.waiting().iter().map(|it| it.call.clone()).collect();
+    assert_eq!(listed, (1..=12).map(call).collect::<Vec<_>>());
+    screen.types("a draft");
+    screen.keys("Ctrl-T j j");
+    check_nothing_decided(screen.keys("y n s p Enter"));
+    assert_eq!(screen.state.prompts.open().map(|open| &open.call), Some(&call(3)));
+    assert_eq!((screen.state.overlay.as_ref(), screen.text().as_str()), (None, "a draft"));
+    screen.wait(400);
+    let effects = commands(screen.keys("y"));
+    let decided = matches!(effects.as_slice(), [Command::Decide(Decide { call: decided, .. })] if *decided == call(3));
+    assert!(decided, "{effects:?}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::app::notice::Notice;
 use crate::tui::effect::{Effect, Note, NoteAbout};
 use crate::tui::input::Input;
 use crate::tui::state::Focus;
+use crate::tui::state::keys::Arming;
 use crate::tui::state::overlay::{About, Confirm, Overlay};
 use crate::tui::state::settings::{Motion, NotifyWhen, Settings};
 
@@ -112,12 +113,14 @@ fn quitting_with_turns_running_says_first_what_will_happen() {
     screen.tell(other.turn().started());
     screen.types("draft");
     screen.keys("Esc Ctrl-C Ctrl-C");
-    let ask = Overlay::Confirm(Confirm { about: About::Quit, is_drawn: true });
+    screen.wait(400);
+    let ask = Overlay::Confirm(Confirm { about: About::Quit, arming: Arming::Armed });
     assert_eq!(screen.state.overlay, Some(ask));
     assert_eq!(screen.keys("n"), []);
     assert_eq!(screen.state.overlay, None);
-    screen.keys("Ctrl-C Ctrl-C");
-    let effects = screen.keys("y");
+    assert_eq!(screen.keys("Ctrl-C Ctrl-C Ctrl-C y"), []);
+    let mut effects = screen.wait(400);
+    effects.extend(screen.keys("y"));
     let quit = Effect::Quit { session: screen.state.session().cloned() };
     assert_eq!(effects.last(), Some(&quit));
     assert!(matches!(effects.first(), Some(Effect::App(Command::SaveDraft { .. }))), "{effects:?}");
@@ -131,6 +134,16 @@ fn suspending_keeps_the_draft_first() {
     assert!(matches!(effects.first(), Some(Effect::App(Command::SaveDraft { .. }))), "{effects:?}");
     assert_eq!(effects.last(), Some(&Effect::Suspend));
     assert_eq!(screen.keys("Ctrl-L"), [Effect::Redraw]);
+}
+
+#[test]
+fn the_offer_of_a_second_key_is_taken_back_with_it() {
+    let (mut screen, _) = with_running_turn();
+    screen.keys("Esc");
+    assert!(screen.state.keys.step.is_some());
+    assert!(screen.state.status.toasts.is_empty(), "the status line says it as long as it is true");
+    screen.wait(2_001);
+    assert_eq!((&screen.state.keys.step, screen.toast()), (&None, ""));
 }
 
 #[test]
