@@ -6,6 +6,7 @@ use super::{Layout, TextAreaBox, focused_pane};
 use crate::tui::line::Line;
 use crate::tui::rows::typed::Typed;
 use crate::tui::state::conversation::{Load, Page};
+use crate::tui::state::prompts::PromptKind;
 use crate::tui::state::settings::Access;
 use crate::tui::state::{Focus, State};
 use crate::tui::theme::Ui;
@@ -24,8 +25,15 @@ pub(super) struct Room {
     pub(super) rule_rows: u16,
 }
 
+/// Below this height an open question takes all of the pane.
+const SCANT_ROWS: u16 = 4;
+
 /// Lays the composer at the foot of `right`.
 pub(super) fn lay(layout: &mut Layout, state: &State, right: Rect, size: Size) -> Room {
+    let asks = state.prompts.open().is_some_and(|open| open.kind == PromptKind::Question);
+    if asks && right.height < SCANT_ROWS {
+        return Room { rect: right, rule_rows: 0 };
+    }
     let rule_rows = layout.drawn.screen.rule_rows();
     let cols = right.width.saturating_sub(SIGN_COLS + 1).max(1);
     let editor = &state.composer.editor;

@@ -1,18 +1,17 @@
 //! The prompt above the composer: one line in its dock, or open with what it asks and its keys.
 
-use std::rc::Rc;
-
 use ratatui::layout::{Position, Rect};
 
 use super::composer::Room;
 use super::{Layout, PromptArea, focused_pane};
+use crate::domain::brief;
 use crate::domain::turn::state::ToolCall;
 use crate::tui::action::{Action, AppAction};
 use crate::tui::cache::Cache;
 use crate::tui::keymap::context::Context;
 use crate::tui::line::Line;
 use crate::tui::mark::Mark;
-use crate::tui::rows::request::{self, Extent};
+use crate::tui::rows::request::Extent;
 use crate::tui::rows::{Lead, Look, Rows, Way, choices, question};
 use crate::tui::state::conversation::Form;
 use crate::tui::state::folds::Fold;
@@ -26,6 +25,9 @@ const TIMELINE_ROWS_MIN: u16 = 3;
 const ROWS_MIN: usize = 2;
 /// Below this room one row of it has to do.
 const ROOMY_ROWS: u16 = 16;
+/// What an open question shows at least of its options: the one with the focus, and the note that
+/// there are more.
+const OPTION_ROWS_MIN: usize = 2;
 /// The bar beside a prompt.
 const BAR_COLS: u16 = 1;
 /// The bar, and the space at the other side.
@@ -42,7 +44,10 @@ pub(super) fn lay(layout: &mut Layout, state: &State, room: &Room, cache: &mut C
     let call = tool_call(state, prompt);
     let open = state.prompts.open().and_then(|open| {
         let asked = Asked { state, prompt: open, call: call?, width: room.rect.width };
-        asked.open(available(room), cache)
+        match open.kind {
+            PromptKind::Permission => asked.permission(available(room), cache),
+            PromptKind::Question => asked.question(room),
+        }
     });
     let text_cols = usize::from(question::text_cols(room.rect.width.saturating_sub(SIDES_COLS)));
     let is_open = open.is_some();
@@ -86,7 +91,7 @@ fn docked(state: &State, prompt: &Prompt, call: Option<&ToolCall>, width: u16) -
     let cols = usize::from(width.saturating_sub(SIDES_COLS));
     let (ask, about) = match prompt.kind {
         PromptKind::Permission => {
-            (format!("Allow {}?", prompt.name), call.map(request::brief).unwrap_or_default())
+            (format!("Allow {}?", prompt.name), call.map(brief::call).unwrap_or_default())
         }
         PromptKind::Question => {
             let form = state.prompts.forms.get(&prompt.call).and_then(|form| form.fields.first());
@@ -101,6 +106,11 @@ fn docked(state: &State, prompt: &Prompt, call: Option<&ToolCall>, width: u16) -
     let more = state.prompts.queue.len().saturating_sub(1);
     let more = if more > 0 { format!("+{more}  ") } else { String::new() };
     let right = match key {
+        // It is to be open, and could not be.
+        _ if state.prompts.open().is_some() => {
+            let text = if cols >= 40 { "no room to show it" } else { "no room" };
+            Line::of(text, Ui::Caution)
+        }
         Some(key) => Line::of(&more, Ui::Muted)
             .with(&key.to_string(), Ui::Key)
             .with(if cols >= 40 { " to review" } else { "" }, Ui::Muted),
@@ -120,31 +130,52 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// The rows of the open prompt in so much room; nothing if there is not enough for its keys and
-    /// some of what it asks.
-    fn open(&self, room: u16, cache: &mut Cache) -> Option<Opened> {
-        let cols = usize::from(self.width.saturating_sub(SIDES_COLS));
-        let is_armed = self.state.prompts.armed() == Some(self.prompt);
-        let choices = match self.prompt.kind {
-            PromptKind::Permission => choices::permission(self.state, is_armed, cols),
-            PromptKind::Question => choices::question(self.state, is_armed, cols),
-        };
+    /// The rows of an open permission in so much room; nothing if there is not enough for its keys
+    /// and some of what it asks, for what is not seen is not to be approved.
+    fn permission(&self, room: u16, cache: &mut Cache) -> Option<Opened> {
+        let choices = choices::permission(self.state, self.is_armed(), self.cols());
         let room = usize::from(room).checked_sub(choices.len() + 1)?;
-        let (body, focus) = self.body(cache);
+        let highlighter = cache.highlighter();
+        let look = look(self.state, self.width.saturating_sub(SIDES_COLS).max(1), &highlighter);
+        let body = cache.request(&self.prompt.turn, self.call, Extent::Prompt, &look);
         // Something of what is asked has to be seen beside the notes that there is more.
         if room < body.len().min(ROWS_MIN) {
             return None;
         }
-        let (body, row) = self.window(&body, focus.0, room);
-        let mut lines = vec![self.head(is_armed, cols)];
+        let (body, _) = self.window(&body, 0, room);
+        let mut lines = vec![self.head()];
         lines.extend(body);
         lines.extend(choices);
-        let row = u16::try_from(row + 1).unwrap_or(u16::MAX);
-        let caret = match self.prompt.kind {
-            PromptKind::Permission => (0, 0),
-            PromptKind::Question => (row, focus.1),
-        };
-        Some(Opened { lines, caret: Some(caret) })
+        Some(Opened { lines, caret: Some((0, 0)) })
+    }
+
+    /// The rows of an open question. The option with the focus is always among them: for want of
+    /// room the conversation gives way, then the keys that help shows too, then the head.
+    fn question(&self, room: &Room) -> Option<Opened> {
+        let form = self.state.prompts.forms.get(&self.prompt.call)?;
+        let (body, focus) = question::rows(form, self.width.saturating_sub(SIDES_COLS).max(1));
+        let body = Rows::of_lines(body);
+        let mut choices = choices::question(self.state, self.is_armed(), self.cols());
+        let least = body.len().min(OPTION_ROWS_MIN);
+        let (beside, all) = (usize::from(available(room)), usize::from(room.rect.height));
+        let most = if beside > choices.len() + least { beside } else { all };
+        choices.truncate(most.saturating_sub(least));
+        let head_rows = usize::from(most > choices.len() + least);
+        let left = most.checked_sub(choices.len() + head_rows).filter(|rows| *rows > 0)?;
+        let (body, row) = self.window(&body, focus.0, left);
+        let mut lines: Vec<Line> = (0..head_rows).map(|_| self.head()).collect();
+        lines.extend(body);
+        lines.extend(choices);
+        let row = u16::try_from(row + head_rows).unwrap_or(u16::MAX);
+        Some(Opened { lines, caret: Some((row, focus.1)) })
+    }
+
+    fn is_armed(&self) -> bool {
+        self.state.prompts.armed() == Some(self.prompt)
+    }
+
+    fn cols(&self) -> usize {
+        usize::from(self.width.saturating_sub(SIDES_COLS))
     }
 
     /// As many lines as there is room for, the one with the focus among them, and below them a note
@@ -154,16 +185,21 @@ impl Asked<'_> {
         if all <= room {
             return (rows.range(0, all).collect(), focus);
         }
-        let room = room.saturating_sub(1);
+        // The note takes a row, where there is more than one.
+        let note_rows = usize::from(room > 1);
+        let room = room - note_rows;
         // One row below the focus stays in sight: an option may take two.
         let first = (focus + 2).min(all).saturating_sub(room.max(2)).min(focus);
         let mut shown: Vec<Line> = rows.range(first, room).collect();
         let below = all - first - shown.len();
-        shown.push(choices::more(self.state, self.prompt.kind, (first, below)));
+        if note_rows > 0 {
+            shown.push(choices::more(self.state, self.prompt.kind, (first, below)));
+        }
         (shown, focus - first)
     }
 
-    fn head(&self, is_armed: bool, cols: usize) -> Line {
+    fn head(&self) -> Line {
+        let is_armed = self.is_armed();
         let title = match self.prompt.kind {
             PromptKind::Permission => format!("Allow {}?", self.prompt.name),
             PromptKind::Question => "The assistant asks you".to_owned(),
@@ -178,20 +214,7 @@ impl Asked<'_> {
             let gap = if is_armed { "" } else { " · " };
             right = right.with(&format!("{gap}1 of {waiting}"), Ui::Muted);
         }
-        left.beside(right, cols)
-    }
-
-    /// What is asked, with the row and column that have the focus.
-    fn body(&self, cache: &mut Cache) -> (Rc<Rows>, (usize, u16)) {
-        let width = self.width.saturating_sub(SIDES_COLS).max(1);
-        if self.prompt.kind == PromptKind::Question {
-            let form = self.state.prompts.forms.get(&self.prompt.call);
-            let (lines, focus) = form.map(|form| question::rows(form, width)).unwrap_or_default();
-            return (Rc::new(Rows::of_lines(lines)), focus);
-        }
-        let highlighter = cache.highlighter();
-        let look = look(self.state, width, &highlighter);
-        (cache.request(&self.prompt.turn, self.call, Extent::Prompt, &look), (0, 0))
+        left.beside(right, self.cols())
     }
 }
 
