@@ -2,6 +2,7 @@
 //! plans. Pure: it knows no clock, no file, no task and no terminal.
 
 pub mod agent;
+pub mod brief;
 pub mod event;
 pub mod json;
 pub mod message;

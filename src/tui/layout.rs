@@ -86,7 +86,9 @@ pub fn layout(state: &State, size: Size, cache: &mut Cache) -> Layout {
     if let Some(right) = screen.right {
         let below = composer::lay(&mut layout, state, right, size);
         let below = prompt::lay(&mut layout, state, &below, cache);
-        timeline::lay(&mut layout, state, below, cache);
+        if below.height > 0 {
+            timeline::lay(&mut layout, state, below, cache);
+        }
     }
     overlay::lay(&mut layout, state, size, cache);
     let list = layout.list.as_ref().is_some_and(|area| list::has_spinner(area, state));
@@ -202,7 +204,7 @@ pub struct OverlayArea {
     pub rows_in_sight: usize,
     /// How many rows there are.
     pub rows: usize,
-    /// The calls in sight in the waiting list, from the top, each in one row.
+    /// The calls in sight in the waiting list, from the top.
     pub waiting: Vec<WaitingCall>,
 }
 

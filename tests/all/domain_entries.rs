@@ -1,7 +1,8 @@
 //! The index entry of a session (`spec/session-layer.md` sections 8 and 13.6, `design/sessions.md`).
 
 use serde_json::{Value, json};
-use turnstile::base::id::{SessionId, ToolCallId, TurnId};
+use turnstile::base::clock::Timestamp;
+use turnstile::base::id::{SessionId, TurnId};
 use turnstile::domain::session::entry::{
     LatestTurnStatus, SessionIndexEntry, WaitingCall, WaitingKind, waiting_calls,
 };
@@ -203,9 +204,18 @@ fn a_damaged_session_has_an_id_times_and_an_error() {
     );
 }
 
-fn waiting(call: &str, kind: WaitingKind, since: usize) -> WaitingCall {
-    let (turn, call) = (TurnId::from(TURN), ToolCallId::from(call));
-    WaitingCall { turn, call, kind, since: moment(since) }
+/// What of a waiting call differs from call to call: its id, its kind, since when, and its place
+/// among the calls of the answer with the tool.
+type Seen = (String, WaitingKind, Timestamp, (usize, String));
+
+fn waiting(call: &str, kind: WaitingKind, since: usize, (place, tool): (usize, &str)) -> Seen {
+    (call.to_owned(), kind, moment(since), (place, tool.to_owned()))
+}
+
+fn seen(calls: Vec<WaitingCall>) -> Vec<Seen> {
+    assert!(calls.iter().all(|call| call.turn == TurnId::from(TURN) && !call.wants.is_empty()));
+    let seen = calls.into_iter();
+    seen.map(|it| (it.call.to_string(), it.kind, it.since, (it.place, it.tool))).collect()
 }
 
 #[test]
@@ -218,20 +228,20 @@ fn decisions_and_questions_wait_for_a_person_in_source_order() {
         .then(ask("c4:read-file"));
     let (permission, question) = (WaitingKind::Permission, WaitingKind::Question);
     let all = [
-        waiting("c1", question, 7),
-        waiting("c2", permission, 4),
-        waiting("c4", permission, 8),
-        waiting("c5", question, 5),
+        waiting("c1", question, 7, (0, "ask-human")),
+        waiting("c2", permission, 4, (1, "write-file")),
+        waiting("c4", permission, 8, (3, "read-file")),
+        waiting("c5", question, 5, (4, "ask-human")),
     ];
-    assert_eq!(waiting_calls(&turn.state()), all);
-    assert_eq!(entry_of(&turn).waiting, all);
+    assert_eq!(seen(waiting_calls(&turn.state())), all);
+    assert_eq!(seen(entry_of(&turn).waiting), all);
     assert_eq!(json!(question), "question");
 
     let acted = turn
         .then(decide("c2", Decision::Allow))
         .then(decide("c4", Decision::Deny))
         .then(result("c1:ask-human"));
-    assert_eq!(waiting_calls(&acted.state()), [waiting("c5", question, 5)]);
+    assert_eq!(seen(waiting_calls(&acted.state())), [waiting("c5", question, 5, (4, "ask-human"))]);
 }
 
 #[test]
@@ -242,7 +252,8 @@ fn a_question_that_may_not_be_asked_yet_waits_for_its_permission() {
     let allowed = asked.then(decide("c1", Decision::Allow));
     assert_eq!(waiting_calls(&allowed.state()), []);
     let invoked = allowed.then(invoke("c1:ask-human"));
-    assert_eq!(waiting_calls(&invoked.state()), [waiting("c1", WaitingKind::Question, 6)]);
+    let waits = waiting("c1", WaitingKind::Question, 6, (0, "ask-human"));
+    assert_eq!(seen(waiting_calls(&invoked.state())), [waits]);
 }
 
 #[test]

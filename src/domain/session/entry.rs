@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::base::clock::Timestamp;
 use crate::base::id::{SessionId, ToolCallId, TurnId};
 use crate::domain::agent::ModelDescriptor;
+use crate::domain::brief;
 use crate::domain::session::event::Origin;
 use crate::domain::session::state::SessionState;
 use crate::domain::turn::state::{ToolCall, TurnState};
@@ -85,6 +86,15 @@ pub struct WaitingCall {
     pub kind: WaitingKind,
     /// Since when.
     pub since: Timestamp,
+    /// Its place among the calls of one answer.
+    #[serde(skip)]
+    pub place: usize,
+    /// The name of its tool.
+    #[serde(skip)]
+    pub tool: String,
+    /// What it wants, in one line.
+    #[serde(skip)]
+    pub wants: String,
 }
 
 /// What a call waits for.
@@ -171,10 +181,11 @@ impl SessionIndexEntry {
 /// What waits for a person in a turn, in source order.
 #[must_use]
 pub fn waiting_calls(turn: &TurnState) -> Vec<WaitingCall> {
-    turn.last_batch().iter().filter_map(|call| waiting_call(turn, call)).collect()
+    let calls = turn.last_batch().iter().enumerate();
+    calls.filter_map(|(place, call)| waiting_call(turn, call, place)).collect()
 }
 
-fn waiting_call(turn: &TurnState, call: &ToolCall) -> Option<WaitingCall> {
+fn waiting_call(turn: &TurnState, call: &ToolCall, place: usize) -> Option<WaitingCall> {
     let (kind, since) = if call.awaits_permission() {
         (WaitingKind::Permission, call.permission.as_ref()?.required_at)
     } else if call.awaits_async_result() && call.name == ASK_HUMAN {
@@ -182,5 +193,14 @@ fn waiting_call(turn: &TurnState, call: &ToolCall) -> Option<WaitingCall> {
     } else {
         return None;
     };
-    Some(WaitingCall { turn: turn.id.clone(), call: call.id.clone(), kind, since })
+    let (tool, wants) = (call.name.clone(), brief::call(call));
+    Some(WaitingCall {
+        turn: turn.id.clone(),
+        call: call.id.clone(),
+        kind,
+        since,
+        place,
+        tool,
+        wants,
+    })
 }

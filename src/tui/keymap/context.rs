@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::tui::action::Action;
 
 /// A place with keys of its own. What has the focus makes a stack of contexts, the nearest first:
-/// `[Composer, Editing, Global]`, or `[Waiting, Permission, Moving, Global]`.
+/// `[Composer, Editing, Global]`, or `[Waiting, Moving, Global]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Context {
     /// Everywhere, tried last.
@@ -87,8 +87,8 @@ impl Context {
             Action::List(_) => self == Self::List,
             Action::Turn(_) => matches!(self, Self::List | Self::Timeline),
             Action::Timeline(_) => self == Self::Timeline,
-            Action::Permission(_) => matches!(self, Self::Permission | Self::Waiting),
-            Action::Question(_) => matches!(self, Self::Question | Self::Answer | Self::Waiting),
+            Action::Permission(_) => self == Self::Permission,
+            Action::Question(_) => matches!(self, Self::Question | Self::Answer),
             Action::Waiting(_) => self == Self::Waiting,
             Action::Composer(_) => self == Self::Composer,
             Action::Edit(_) => self.is_text(),

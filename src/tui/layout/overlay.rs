@@ -14,6 +14,7 @@ use crate::tui::rows::request::Extent;
 use crate::tui::rows::typed::Typed;
 use crate::tui::rows::{choices, dialog, help};
 use crate::tui::state::State;
+use crate::tui::state::keys::Arming;
 use crate::tui::state::list::waiting::WaitingCall;
 use crate::tui::state::overlay::{Confirm, Full, Help, Overlay, Reason, Waiting};
 use crate::tui::theme::Ui;
@@ -137,11 +138,14 @@ impl Place<'_> {
     }
 
     fn confirm(mut self, confirm: &Confirm) {
-        let asked = dialog::confirm(self.state, &confirm.about, usize::from(self.cols()));
-        let rows = self.rows_max();
-        let lines = asked.lines.into_iter().take(rows).collect();
+        let (cols, rows) = (usize::from(self.cols()), self.rows_max());
+        let asked = dialog::confirm(self.state, &confirm.about, (cols, rows));
+        let mut lines: Vec<Line> = asked.lines.into_iter().take(rows).collect();
+        if lines.len() + asked.details.len() <= rows {
+            lines.extend(asked.details);
+        }
         let contexts = [Context::Confirm, Context::Global];
-        let hints = choices::dialog(self.state, &contexts, asked.yes, "no");
+        let hints = choices::dialog(self.state, &contexts, (asked.yes, confirm.arming), "no");
         self.frame(asked.title, lines, hints);
     }
 
@@ -151,7 +155,7 @@ impl Place<'_> {
         let rows = self.rows_max();
         let first = text.first_row(rows);
         let lines: Vec<Line> = text.lines(first, rows).collect();
-        let hints = choices::dialog(self.state, &REASON, "deny", "back");
+        let hints = choices::dialog(self.state, &REASON, ("deny", Arming::Armed), "back");
         let title = format!("Deny {}: why? The model reads this", reason.prompt.name);
         let rect = self.frame(&title, lines, hints);
         let caret = text.caret();
@@ -188,6 +192,7 @@ impl Place<'_> {
         let rect = self.frame("Waiting for you", lines.lines, hints);
         if let Some(area) = &mut self.layout.overlay {
             area.rows = self.state.list.waiting().len();
+            area.rows_in_sight = calls.len();
             area.waiting = calls;
         }
         let row = u16::try_from(cursor).unwrap_or(0);
@@ -198,7 +203,7 @@ impl Place<'_> {
     /// The calls around the one under the cursor, as many as there is room for.
     fn waiting_in_sight(&self, waiting: &Waiting) -> Vec<WaitingCall> {
         let calls = self.state.list.waiting();
-        let rows = self.rows_max();
+        let rows = (self.rows_max() / dialog::WAITING_ROWS).max(1);
         let Some(from) = calls.cursor(waiting.selected.as_ref()) else { return Vec::new() };
         let below = std::iter::successors(Some(from), |call| calls.after(call)).take(rows);
         let below: Vec<WaitingCall> = below.cloned().collect();

@@ -2,6 +2,7 @@
 
 use super::{INDENT, Look, Rows, json};
 use crate::base::sanitize::Policy;
+use crate::domain::brief;
 use crate::domain::question;
 use crate::domain::session::entry::ASK_HUMAN;
 use crate::domain::tool::{Cut, ResultMetadata};
@@ -32,7 +33,7 @@ pub(super) fn rows(rows: &mut Rows, body: &CallBody<'_>, look: &Look<'_>) {
     let is_open = look.way.fold == Fold::Open;
     let sign = if is_open { "▾ " } else { "▸ " };
     let head = Line::of(sign, Ui::Muted).indented(INDENT.into()).with(body.name, Ui::Strong);
-    let head = head.with_space(1).with(&json::brief(body.arguments), Ui::Muted);
+    let head = head.with_space(1).with(&brief::arguments(body.arguments), Ui::Muted);
     rows.line(head.beside(standing(body, look), look.cols(0)));
     if is_open {
         details(rows, body, look);
@@ -174,7 +175,7 @@ fn progress(rows: &mut Rows, call: &ToolCall, body: &CallBody<'_>, look: &Look<'
     }
     for report in call.progress.iter().skip(older) {
         let head = space().with("· ", Ui::Muted);
-        rows.lines(led(head, &json::brief(report), Ui::Muted, look.cols(0)));
+        rows.lines(led(head, &brief::arguments(report), Ui::Muted, look.cols(0)));
     }
     if let Some(tail) = body.tail {
         rows.text(ansi::rows(&tail.text, width(look)), DETAIL, Fade::Back);

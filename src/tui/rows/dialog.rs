@@ -2,7 +2,7 @@
 
 use super::choices;
 use crate::base::id::SessionId;
-use crate::tui::action::{Action, AppAction, WaitingAction};
+use crate::tui::action::{Action, AppAction, ListAction, WaitingAction};
 use crate::tui::keymap::context::Context;
 use crate::tui::line::{Line, wrapped};
 use crate::tui::mark::Mark;
@@ -12,8 +12,9 @@ use crate::tui::state::overlay::About;
 use crate::tui::theme::Ui;
 use crate::tui::words;
 
-/// As many sessions are named before they are deleted; the rest are counted.
+/// As many sessions are named before they are deleted, where there is room; the rest are counted.
 const NAMED_MAX: usize = 6;
+const LIST: [Context; 3] = [Context::List, Context::Moving, Context::Global];
 const WAITING: [Context; 3] = [Context::Waiting, Context::Moving, Context::Global];
 
 /// A question with yes and no.
@@ -21,53 +22,64 @@ const WAITING: [Context; 3] = [Context::Waiting, Context::Moving, Context::Globa
 pub struct Asked {
     /// What is asked.
     pub title: &'static str,
-    /// What follows from yes.
+    /// What has to be read, whatever the room.
     pub lines: Vec<Line>,
+    /// What is good to know, where there is room.
+    pub details: Vec<Line>,
     /// What yes does.
     pub yes: &'static str,
 }
 
-/// What is asked with yes and no.
+/// What is asked with yes and no, in a frame of so many columns and rows.
 #[must_use]
-pub fn confirm(state: &State, about: &About, cols: usize) -> Asked {
+pub fn confirm(state: &State, about: &About, (cols, rows): (usize, usize)) -> Asked {
     let say = |text: &str| wrapped(text, Ui::Plain, cols);
+    let also = |text: &str| wrapped(text, Ui::Muted, cols);
     match about {
         About::Delete(sessions) => {
-            let mut lines = say(&format!(
-                "{} with all that was said:",
-                words::count(sessions.len(), "session")
-            ));
-            let named = sessions.iter().take(NAMED_MAX).map(|session| {
-                Line::of("  ", Ui::Plain).with(&title_of(state, session), Ui::Strong).cut(cols)
-            });
-            lines.extend(named);
-            let rest = sessions.len().saturating_sub(NAMED_MAX);
-            if rest > 0 {
-                lines.push(Line::of(&format!("  … {} more", words::grouped(rest)), Ui::Muted));
-            }
-            lines.extend(wrapped("They can be restored for some days.", Ui::Muted, cols));
-            Asked { title: "Delete?", lines, yes: "delete" }
+            let lines = named(state, sessions, (cols, rows));
+            let undo = state.settings.keymap.hint(&LIST, Action::List(ListAction::Undo));
+            let undo = undo
+                .map_or_else(|| Action::List(ListAction::Undo).to_string(), ToString::to_string);
+            let text = format!(
+                "All that was said goes with it. {undo} in the list takes it back until you quit."
+            );
+            Asked { title: "Delete?", lines, details: also(&text), yes: "delete" }
         }
         About::Quit => {
             let count = state.activity.session_count();
             let running = words::count(count, "turn");
-            let are = if count == 1 { "is" } else { "are" };
-            let text = format!(
-                "{running} {are} still running. What runs is left interrupted and can be resumed; \
-                 nothing is lost."
-            );
-            Asked { title: "Quit?", lines: say(&text), yes: "quit" }
+            let (runs, it) = if count == 1 { ("runs", "It is") } else { ("run", "They are") };
+            let lines = say(&format!("{running} {runs}. {it} left interrupted."));
+            let details = also("What is interrupted can be resumed; nothing is lost.");
+            Asked { title: "Quit?", lines, details, yes: "quit" }
         }
         About::CloseAndSend(_) => {
-            let text = "The last turn here was interrupted when the program ended. It has to be \
-                        closed before another can begin.";
-            Asked { title: "Close it and send?", lines: say(text), yes: "close and send" }
+            let lines = say("The last turn was interrupted.");
+            let details =
+                also("It ended with the program, and is closed before another can begin.");
+            Asked { title: "Close it and send?", lines, details, yes: "send" }
         }
         About::Stop(_) => {
-            let text = "The turn waits for an answer. Stopped, it cannot go on any more.";
-            Asked { title: "Stop the turn?", lines: say(text), yes: "stop it" }
+            let lines = say("It waits for an answer. Stopped, it cannot go on.");
+            Asked { title: "Stop the turn?", lines, details: Vec::new(), yes: "stop it" }
         }
     }
+}
+
+/// The titles of sessions, as many as there is room for, and how many more there are.
+fn named(state: &State, sessions: &[SessionId], (cols, rows): (usize, usize)) -> Vec<Line> {
+    let most = NAMED_MAX.min(rows.max(1));
+    let shown = if sessions.len() > most { most - 1 } else { sessions.len() };
+    let name = |session| Line::of(&title_of(state, session), Ui::Strong).cut(cols);
+    let mut lines: Vec<Line> = sessions.iter().take(shown).map(name).collect();
+    if sessions.len() > shown {
+        let gap = if shown == 0 { "" } else { "… " };
+        let more = if shown == 0 { "" } else { " more" };
+        let rest = words::count(sessions.len() - shown, "session");
+        lines.push(Line::of(&format!("{gap}{rest}{more}"), Ui::Caution).cut(cols));
+    }
+    lines
 }
 
 /// The title of a session, or its id.
@@ -92,13 +104,16 @@ pub fn codes(blocks: &[String]) -> Vec<Line> {
 /// The rows of what waits.
 #[derive(Clone, Debug)]
 pub struct WaitingRows {
-    /// One for each call.
+    /// [`WAITING_ROWS`] for each call.
     pub lines: Vec<Line>,
-    /// The row under the cursor.
+    /// The first row of the call under the cursor.
     pub cursor: usize,
 }
 
-/// Calls that wait, one in each row.
+/// How many rows a call takes that waits: where and since when, and what it wants.
+pub const WAITING_ROWS: usize = 2;
+
+/// Calls that wait, one below the other.
 #[must_use]
 pub fn waiting(
     state: &State,
@@ -111,17 +126,24 @@ pub fn waiting(
         return WaitingRows { lines, cursor: 0 };
     }
     let cursor = cursor.and_then(|call| calls.iter().position(|known| known == call)).unwrap_or(0);
-    let line = |(row, call): (usize, &WaitingCall)| {
-        let what = if call.is_question { "question" } else { "permission" };
-        let since = words::short_day(call.since, state.now.wall, &state.settings.zone);
-        let left = Line::new().with_mark(Mark::Waiting).with_space(1);
-        let left = left.with(&title_of(state, &call.session), Ui::Plain);
-        let right = Line::of(&format!("{what} · {since}"), Ui::Muted);
-        let line = left.beside(right, cols);
+    let drawn = |line: Line, is_chosen: bool| {
         let pad = cols.saturating_sub(line.width());
-        if row == cursor { line.with_space(pad).repainted(Ui::Cursor) } else { line }
+        if is_chosen { line.with_space(pad).repainted(Ui::Cursor) } else { line }
     };
-    WaitingRows { lines: calls.iter().enumerate().map(line).collect(), cursor }
+    let lines = calls.iter().enumerate().flat_map(|(at, call)| {
+        let since = words::short_day(call.since, state.now.wall, &state.settings.zone);
+        let place = Line::new().with_mark(Mark::Waiting).with_space(1);
+        let place = place.with(&title_of(state, &call.session), Ui::Strong);
+        let wants = Line::new().with_space(2);
+        let wants = if call.is_question {
+            wants.with("asks: ", Ui::Muted).with(&call.wants, Ui::Plain)
+        } else {
+            wants.with(&call.tool, Ui::Plain).with_space(1).with(&call.wants, Ui::Muted)
+        };
+        let lines = [place.beside(Line::of(&since, Ui::Muted), cols), wants.cut(cols)];
+        lines.map(|line| drawn(line, at == cursor))
+    });
+    WaitingRows { lines: lines.collect(), cursor: cursor * WAITING_ROWS }
 }
 
 /// What can be done with what waits.

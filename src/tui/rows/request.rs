@@ -46,19 +46,6 @@ pub fn rows(call: &ToolCall, extent: Extent, look: &Look<'_>) -> Rows {
     rows
 }
 
-/// What matters of a request, in one line of any length.
-#[must_use]
-pub fn brief(call: &ToolCall) -> String {
-    let request = call.permission.as_ref().map(|permission| &permission.request);
-    let request = request.and_then(|request| request.read::<PermissionRequest>().ok());
-    let planned = request.and_then(|request| {
-        let plan = request.plan;
-        let paths = plan.writes.into_iter().chain(plan.reads).map(|path| path.path);
-        plan.commands.into_iter().chain(paths).chain(plan.hosts).next()
-    });
-    planned.unwrap_or_else(|| json::brief(&call.arguments))
-}
-
 fn planned(rows: &mut Rows, call: &ToolCall, request: &PermissionRequest, look: &Look<'_>) {
     let plan = &request.plan;
     for command in &plan.commands {

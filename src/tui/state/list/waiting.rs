@@ -17,14 +17,20 @@ pub struct WaitingCalls {
 pub struct WaitingCall {
     /// Since when.
     pub since: Timestamp,
-    /// The call.
-    pub call: ToolCallId,
-    /// Its turn.
-    pub turn: TurnId,
     /// Its session.
     pub session: SessionId,
+    /// Its turn.
+    pub turn: TurnId,
+    /// Its place among the calls of one answer: the order in which they are asked.
+    pub place: usize,
+    /// The call.
+    pub call: ToolCallId,
     /// Whether it waits for an answer, else for a decision.
     pub is_question: bool,
+    /// The name of its tool.
+    pub tool: String,
+    /// What it wants, in one line.
+    pub wants: String,
 }
 
 impl WaitingCalls {
@@ -83,9 +89,12 @@ impl WaitingCalls {
 fn calls_of(entry: &SessionIndexEntry) -> impl Iterator<Item = WaitingCall> {
     entry.waiting.iter().map(|call| WaitingCall {
         since: call.since,
-        call: call.call.clone(),
-        turn: call.turn.clone(),
         session: entry.session_id.clone(),
+        turn: call.turn.clone(),
+        place: call.place,
+        call: call.call.clone(),
         is_question: call.kind == WaitingKind::Question,
+        tool: call.tool.clone(),
+        wants: call.wants.clone(),
     })
 }

@@ -1,14 +1,24 @@
 //! What the screen says, claim by claim.
 
+use std::sync::Arc;
+
 use ratatui::layout::Size;
 
-use super::screen;
+use super::{scenery, screen};
+use crate::app::notice::LoadedTurn;
+use crate::base::id::{SessionId, ToolCallId};
 use crate::domain::agent::Execution;
 use crate::domain::json::Json;
 use crate::domain::question::Answer;
 use crate::domain::tool::{Cut, ResultMetadata};
 use crate::domain::turn::event::{ResultSource, ToolResultData};
+use crate::tui::layout::layout;
+use crate::tui::rows::dialog;
 use crate::tui::scenes::{self, Turn, call};
+use crate::tui::state::State;
+use crate::tui::state::form::Form;
+use crate::tui::state::keys::Arming;
+use crate::tui::state::overlay::{About, Confirm, Overlay, Waiting};
 
 const NORMAL: Size = Size { width: 80, height: 24 };
 
@@ -42,5 +52,115 @@ fn a_call_that_was_stopped_interrupted_or_dismissed_has_not_failed() {
     {
         let row = row_with(&shown, call);
         assert!(row.contains(stands), "{row}");
+    }
+}
+
+/// A question with so many options, of which one has the focus.
+fn many_options(size: Size, options: usize, focus: usize) -> State {
+    let options: Vec<String> = (1..=options).map(|number| format!("option {number}")).collect();
+    let input = serde_json::json!({ "questions": [
+        { "id": "a", "text": "Which of all these is the one that you would take?", "options": options },
+    ]});
+    let asked = Turn::begin("t-1", "10:31:00", "Ask me")
+        .ask()
+        .answer(vec![call("q1", "ask-human", &input.to_string())])
+        .invoke("q1", Execution::Async);
+    let mut state = scenery::full(size, vec![asked]);
+    scenery::open(&mut state, scenery::armed);
+    let mut form = Form::new(&Json::of(&input));
+    (1..focus).for_each(|_| form.move_by(1));
+    state.prompts.forms.insert(ToolCallId::from("q1"), form);
+    state
+}
+
+#[test]
+fn the_option_under_the_cursor_is_seen_on_every_screen() {
+    for size in [NORMAL, Size::new(40, 10), Size::new(40, 8), Size::new(20, 6), Size::new(20, 5)] {
+        for focus in [1, 2, 7, 12] {
+            let state = many_options(size, 12, focus);
+            let shown = screen(&state, size);
+            let row = row_with(&shown, &format!("option {focus}"));
+            assert!(row.contains('›'), "{size:?}\n{shown}");
+            let layout = layout(&state, size, &mut scenes::cache());
+            assert!(layout.prompt.is_some_and(|prompt| prompt.is_open), "its keys work");
+        }
+    }
+}
+
+#[test]
+fn on_the_smallest_screen_a_question_says_that_there_is_more_and_what_chooses() {
+    let shown = screen(&many_options(Size::new(20, 5), 12, 7), Size::new(20, 5));
+    row_with(&shown, "above");
+    row_with(&shown, "Space choose");
+}
+
+#[test]
+fn the_smallest_dialog_shows_what_is_deleted_and_its_keys() {
+    let size = Size::new(20, 5);
+    let ask = |ids: &[&str]| {
+        let mut state = scenery::full(size, vec![scenery::worked()]);
+        let about = About::Delete(ids.iter().copied().map(SessionId::from).collect());
+        state.overlay = Some(Overlay::Confirm(Confirm { about, arming: Arming::Armed }));
+        screen(&state, size)
+    };
+    let one = ask(&["s-done"]);
+    row_with(&one, "Explain the ind");
+    row_with(&one, "y delete  n no");
+    let many = ask(&["s-done", "s-failed", "s-fork", "s-cut", "s-unsent"]);
+    row_with(&many, "Refactor the st");
+    row_with(&many, "… 3 sessions");
+    row_with(&many, "y delete  n no");
+}
+
+#[test]
+fn every_question_fits_the_smallest_dialog() {
+    let size = Size::new(20, 5);
+    let state = scenery::full(size, vec![scenery::worked()]);
+    let session = SessionId::from("s-done");
+    let abouts = [
+        About::Quit,
+        About::CloseAndSend(session.clone()),
+        About::Stop("t-1".into()),
+        About::Delete(vec![session]),
+    ];
+    for about in abouts {
+        let asked = dialog::confirm(&state, &about, (16, 3));
+        assert!(asked.lines.len() <= 3, "{about:?}: {:?}", asked.lines);
+        let mut state = state.clone();
+        state.overlay = Some(Overlay::Confirm(Confirm { about, arming: Arming::Unseen }));
+        row_with(&screen(&state, size), "n no");
+    }
+}
+
+#[test]
+fn a_turn_that_waits_says_how_it_is_stopped() {
+    for size in [NORMAL, Size::new(40, 12)] {
+        let shown = screen(&scenery::full(size, vec![scenery::asks()]), size);
+        row_with(&shown, "X here to stop");
+    }
+}
+
+#[test]
+fn the_waiting_list_names_the_session_the_tool_and_what_it_wants() {
+    for size in [NORMAL, Size::new(40, 10), Size::new(20, 5)] {
+        let mut state = scenery::full(size, vec![scenery::worked()]);
+        let question = Turn::begin("t-9", "10:50:00", "Ask me")
+            .ask()
+            .answer(vec![call("q9", "ask-human", r#"{"question":"Which?"}"#)])
+            .invoke("q9", Execution::Async);
+        let mut entry = scenery::entry("s-asks", "Asks", scenes::at("11:00:00"));
+        let LoadedTurn { content: Ok(view), .. } = question.loaded(1) else {
+            panic!("it is whole")
+        };
+        entry.observe(&view.state);
+        state.list.put(&Arc::new(entry));
+        state.overlay = Some(Overlay::Waiting(Waiting::default()));
+        let shown = screen(&state, size);
+        row_with(&shown, "◆ Asks");
+        row_with(&shown, "asks: Which?");
+        if size != Size::new(20, 5) {
+            row_with(&shown, "◆ Fix the flaky w");
+            row_with(&shown, "shell cargo test");
+        }
     }
 }

@@ -57,6 +57,9 @@ pub(super) fn list(state: &mut State) {
         call: ToolCallId::from("c2"),
         kind: WaitingKind::Permission,
         since: at("11:58:00"),
+        place: 0,
+        tool: "shell".into(),
+        wants: "cargo test watch -- --nocapture".into(),
     }];
     let running = entry("s-running", "Nightly review", at("11:40:00"));
     let mut child = entry("s-running-child", "Read the changes", at("11:41:00"));

@@ -14,6 +14,7 @@ use crate::tui::editor::{Editor, Shape};
 use crate::tui::scenes;
 use crate::tui::state::conversation::{Conversation, Load, Page};
 use crate::tui::state::form::Form;
+use crate::tui::state::keys::Arming;
 use crate::tui::state::list::Rename;
 use crate::tui::state::list::filter::Filter;
 use crate::tui::state::overlay::{About, Codes, Confirm, Full, Help, Overlay, Reason, Waiting};
@@ -214,8 +215,8 @@ fn overlays_lie_in_the_middle() {
     let contexts = full(NORMAL, Vec::new()).contexts();
     small(Overlay::Help(Help { contexts, scroll: 3 }), "help_80x24");
     let about = About::Delete(["s-done", "s-fork"].map(SessionId::from).to_vec());
-    small(Overlay::Confirm(Confirm { about, is_drawn: true }), "delete_80x24");
-    small(Overlay::Confirm(Confirm { about: About::Quit, is_drawn: true }), "quit_80x24");
+    small(Overlay::Confirm(Confirm { about, arming: Arming::Armed }), "delete_80x24");
+    small(Overlay::Confirm(Confirm { about: About::Quit, arming: Arming::Armed }), "quit_80x24");
     small(Overlay::Waiting(Waiting::default()), "waiting_80x24");
     let blocks = vec!["cargo test\ncargo doc".to_owned(), "fn main() {}".to_owned()];
     small(Overlay::Codes(Codes { blocks }), "codes_80x24");
