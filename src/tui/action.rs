@@ -161,6 +161,7 @@ actions! {
         KillToStart "kill-to-start" "Cut to the start of the line",
         KillToEnd "kill-to-end" "Cut to the end of the line",
         Yank "yank" "Insert what was cut",
+        ExpandPaste "expand-paste" "Write out the pasted block",
         Undo "undo" "Undo",
         Redo "redo" "Redo",
     }

@@ -5,6 +5,7 @@
 //! answers. It knows no keys; `update` calls its verbs.
 
 pub mod chips;
+pub mod expand;
 mod past;
 pub mod rows;
 mod words;
@@ -17,6 +18,7 @@ use tui_textarea::{CursorMove, TextArea};
 use crate::app::command::Draft;
 use crate::tui::action::EditAction;
 use chips::Chips;
+use expand::Expanded;
 use past::Past;
 use rows::Rows;
 
@@ -206,6 +208,10 @@ impl Editor {
                 self.move_by_row(RowMove::Down, cols);
                 Edited::Kept
             }
+            EditAction::ExpandPaste => match self.expand() {
+                Expanded::Written => Edited::Changed,
+                Expanded::TooLong | Expanded::NoBlock => Edited::Kept,
+            },
             EditAction::Undo => self.undo(),
             EditAction::Redo => self.redo(),
             EditAction::Yank => {

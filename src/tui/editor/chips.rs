@@ -36,7 +36,14 @@ pub(super) fn is_too_long(text: &str) -> bool {
 /// back to it.
 #[derive(Clone, Debug, Default)]
 pub struct Chips {
-    blocks: Vec<Arc<str>>,
+    blocks: Vec<Block>,
+}
+
+/// A pasted block. Its label is made once: the block may be many megabytes long.
+#[derive(Clone, Debug)]
+struct Block {
+    text: Arc<str>,
+    label: Arc<str>,
 }
 
 impl Chips {
@@ -47,7 +54,7 @@ impl Chips {
         let code = u32::from(FIRST).checked_add(number).and_then(char::from_u32);
         match code.filter(|c| is_chip(*c)) {
             Some(chip) => {
-                self.blocks.push(Arc::from(block));
+                self.blocks.push(Block { text: Arc::from(block), label: label(block).into() });
                 chip.to_string()
             }
             None => block.chars().filter(|c| !is_chip(*c)).collect(),
@@ -98,19 +105,24 @@ impl Chips {
     }
 
     /// How a chip is shown: `[Pasted 214 lines]`.
-    pub(super) fn label(&self, c: char) -> Option<String> {
-        let block = self.block(c)?;
-        let lines = block.lines().count();
-        let chars = block.chars().count();
-        Some(match (lines, chars) {
-            (_, 1) => "[Pasted 1 character]".to_owned(),
-            (0 | 1, chars) => format!("[Pasted {chars} characters]"),
-            (lines, _) => format!("[Pasted {lines} lines]"),
-        })
+    pub(super) fn label(&self, c: char) -> Option<&str> {
+        self.held(c).map(|block| block.label.as_ref())
     }
 
-    fn block(&self, c: char) -> Option<&str> {
+    pub(super) fn block(&self, c: char) -> Option<&str> {
+        self.held(c).map(|block| block.text.as_ref())
+    }
+
+    fn held(&self, c: char) -> Option<&Block> {
         let number = u32::from(c).checked_sub(u32::from(FIRST))?;
-        self.blocks.get(usize::try_from(number).ok()?).map(Arc::as_ref)
+        self.blocks.get(usize::try_from(number).ok()?)
+    }
+}
+
+fn label(block: &str) -> String {
+    match (block.lines().count(), block.chars().count()) {
+        (_, 1) => "[Pasted 1 character]".to_owned(),
+        (0 | 1, chars) => format!("[Pasted {chars} characters]"),
+        (lines, _) => format!("[Pasted {lines} lines]"),
     }
 }

@@ -46,6 +46,16 @@ impl Past {
         self.typing = Some(ending);
     }
 
+    /// The last two steps are one.
+    pub(super) fn join(&mut self) {
+        if let Some(edits) = self.undo.pop() {
+            match self.undo.last_mut() {
+                Some(last) => *last += edits,
+                None => self.undo.push(edits),
+            }
+        }
+    }
+
     /// What is typed next is a step of its own.
     pub(super) fn pause(&mut self) {
         self.typing = None;

@@ -53,7 +53,7 @@ impl Rows {
             let label = chip.and_then(|c| held.label(c));
             pieces.push(Piece { shown: shown.len(), source: at, is_chip: label.is_some() });
             match label {
-                Some(label) => shown.push_str(&label),
+                Some(label) => shown.push_str(label),
                 None => shown.push_str(&sanitize::for_reading(piece)),
             }
             at += piece.len();

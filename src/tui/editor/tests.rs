@@ -140,6 +140,31 @@ fn ten_lines_or_two_thousand_characters_are_still_text() {
 }
 
 #[test]
+fn a_pasted_block_is_written_out_where_it_stands_and_taken_back_as_one_step() {
+    let long = "line\n".repeat(214);
+    let mut editor = page("see  there");
+    editor.move_to(4);
+    editor.paste(&long);
+    for caret in [4, 4 + chips::CHIP_BYTES] {
+        let mut editor = editor.clone();
+        editor.move_to(caret);
+        assert_eq!(editor.expand(), Expanded::Written);
+        assert_eq!(marked(&editor), format!("see {long}| there"));
+        assert_eq!(editor.edit(EditAction::DeleteBack, COLS), Edited::Changed);
+        editor.edit(EditAction::Undo, COLS);
+        editor.edit(EditAction::Undo, COLS);
+        assert!(editor.raw().contains(chips::is_chip), "one step wrote it out");
+        assert_eq!(editor.text(), format!("see {long} there"));
+    }
+    editor.move_to(0);
+    assert_eq!(editor.expand(), Expanded::NoBlock);
+    let mut huge = page("");
+    huge.paste(&"x".repeat(20_001));
+    assert_eq!(huge.expand(), Expanded::TooLong);
+    assert_eq!(huge.text().len(), 20_001);
+}
+
+#[test]
 fn a_draft_is_read_back_with_its_pastes_and_its_caret() {
     let mut editor = at("a|z");
     editor.paste(&"one\n".repeat(20));

@@ -2,12 +2,13 @@
 
 use crate::base::id::ToolCallId;
 use crate::tui::action::EditAction;
+use crate::tui::editor::expand::Expanded;
 use crate::tui::editor::{Edited, Editor};
 use crate::tui::layout::Layout;
 use crate::tui::state::form::{Form, Spot};
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::{Focus, State};
-use crate::tui::update::{Effects, clipboard, composer, drafts, focus};
+use crate::tui::update::{Effects, clipboard, composer, drafts, focus, tell};
 
 /// Who gets what is typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +55,24 @@ fn make_room(state: &mut State, out: &mut Effects) {
 
 /// Does what an action says in the text that is being typed.
 pub(super) fn edit(state: &mut State, layout: &Layout, action: EditAction, out: &mut Effects) {
+    if action == EditAction::ExpandPaste {
+        return expand(state, out);
+    }
     let cols = cols(state, layout);
     change(state, out, |editor| editor.edit(action, cols));
+}
+
+fn expand(state: &mut State, out: &mut Effects) {
+    let mut done = Expanded::NoBlock;
+    change(state, out, |editor| {
+        done = editor.expand();
+        if done == Expanded::Written { Edited::Changed } else { Edited::Kept }
+    });
+    match done {
+        Expanded::Written => {}
+        Expanded::TooLong => tell(state, "Too long to be edited here; it is sent in full as it is"),
+        Expanded::NoBlock => tell(state, "No pasted block stands beside the caret"),
+    }
 }
 
 /// How wide the text is that is being typed.
