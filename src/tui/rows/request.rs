@@ -1,7 +1,7 @@
 //! What a call would do, for a person to decide: everything that the stored request says, spelled
 //! out so that what is shown is what is approved.
 
-use super::{Look, Rows, json};
+use super::{Look, Rows, command, json};
 use crate::base::sanitize::{self, Policy};
 use crate::domain::json::Json;
 use crate::domain::permission::plan::{LocatedPath, PermissionRequest, Preview};
@@ -48,8 +48,8 @@ pub fn rows(call: &ToolCall, extent: Extent, look: &Look<'_>) -> Rows {
 
 fn planned(rows: &mut Rows, call: &ToolCall, request: &PermissionRequest, look: &Look<'_>) {
     let plan = &request.plan;
-    for command in &plan.commands {
-        self::command(rows, command, look);
+    for line in &plan.commands {
+        rows.lines(command::rows(line, look.width));
     }
     let paths = plan.writes.iter().map(|path| ("writes", path));
     for (what, path) in paths.chain(plan.reads.iter().map(|path| ("reads", path))) {
@@ -82,19 +82,6 @@ fn planned(rows: &mut Rows, call: &ToolCall, request: &PermissionRequest, look: 
     }
     if !plan.commands.is_empty() {
         fact(rows, "in", &plan.folder, look);
-    }
-}
-
-/// A command, line by line; each begins a row.
-fn command(rows: &mut Rows, command: &str, look: &Look<'_>) {
-    for (at, line) in command.split('\n').enumerate() {
-        let sign = if at == 0 { "$ " } else { "  " };
-        let text = plain::rows(line, width(look), Policy::Approval);
-        let drawn = text.iter().enumerate().map(|(row, text)| {
-            let sign = if row == 0 { sign } else { "  " };
-            Line::of(sign, Ui::Key).with_row(text, Fade::Front)
-        });
-        rows.lines(drawn.collect::<Vec<_>>());
     }
 }
 
