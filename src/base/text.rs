@@ -107,8 +107,11 @@ pub fn truncate(text: &str, cols: usize) -> Cow<'_, str> {
 /// [`TITLE_COLS_MAX`] columns at a word boundary. Empty if the message has no visible character.
 #[must_use]
 pub fn title(message: &str) -> String {
+    /// What comes later in a line does not get into a title.
+    const LINE_CHARS_MAX: usize = 1_000;
     let mut lines = message.lines().map(|line| {
-        let line = sanitize::for_title(line);
+        let end = line.char_indices().nth(LINE_CHARS_MAX).map_or(line.len(), |(at, _)| at);
+        let line = sanitize::for_title(line.get(..end).unwrap_or_default());
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     });
     let line = lines.find(|line| !line.is_empty()).unwrap_or_default();

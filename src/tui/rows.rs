@@ -3,6 +3,7 @@
 
 mod call;
 pub mod choices;
+mod command;
 pub mod dialog;
 mod end;
 pub mod help;
@@ -337,6 +338,35 @@ fn lead(rows: &mut Rows, item: &Item<'_>, look: &Look<'_>) {
     };
     let time = crate::tui::words::clock(at, look.zone);
     rows.line(Line::of(name, part).with(" · ", Ui::Muted).with(&time, Ui::Muted).cut(look.cols(0)));
+}
+
+/// A text that is too long to be laid out whole, in three parts, each of whole lines where they are
+/// not too long themselves.
+struct Ends<'a> {
+    head: &'a str,
+    middle: &'a str,
+    tail: &'a str,
+}
+
+impl<'a> Ends<'a> {
+    /// The parts of a text of more than twice `end_bytes`, with about so many in its head and its tail.
+    fn of(text: &'a str, end_bytes: usize) -> Option<Self> {
+        if text.len() <= 2 * end_bytes {
+            return None;
+        }
+        let (head, rest) = text.split_at(line_end_before(text, end_bytes));
+        let (middle, tail) = rest.split_at(line_end_before(rest, rest.len() - end_bytes));
+        Some(Self { head, middle, tail })
+    }
+}
+
+/// The end of the last line before a byte, or where there is none a byte between two characters.
+fn line_end_before(text: &str, at: usize) -> usize {
+    let mut end = at.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).and_then(|before| before.rfind('\n')).map_or(end, |line| line + 1)
 }
 
 impl Look<'_> {

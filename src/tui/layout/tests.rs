@@ -86,6 +86,33 @@ fn a_frame_of_a_hundred_thousand_items_costs_no_more_than_one_of_fifty() {
 }
 
 #[test]
+fn a_message_of_many_megabytes_costs_no_more_than_a_long_one_and_says_what_is_left_out() {
+    for text in ["word ".repeat(4_000_000), "a line\n".repeat(3_000_000), "x".repeat(20_000_000)] {
+        let mut state =
+            scenes::conversation(SIZE, vec![Turn::begin("t-1", "10:31:00", &text).ask()]);
+        state.conversation.pin(Place { item: state.items().first().unwrap().id, at: At::Row(0) });
+        let mut cache = scenes::cache();
+        let work = work_of(&state, &mut cache);
+        assert!(work.rows < 16_000, "{work:?}");
+        assert_eq!(work_of(&state, &mut cache).rows, 0, "and is kept");
+    }
+    let text = format!("first\n{}last\n", "a line\n".repeat(3_000_000));
+    let mut state = scenes::conversation(SIZE, vec![Turn::begin("t-1", "10:31:00", &text).ask()]);
+    let item = state.items().first().unwrap().id;
+    let mut cache = scenes::cache();
+    let mut shown = String::new();
+    for row in (0..20_000).step_by(usize::from(SIZE.height) / 2) {
+        state.conversation.pin(Place { item: item.clone(), at: At::Row(row) });
+        let layout = layout(&state, SIZE, &mut cache);
+        let spans = layout.drawn.timeline.iter().flat_map(Line::spans);
+        shown.extend(spans.map(|span| span.text.as_ref()));
+    }
+    for part in ["first", "… 20.9 MB more · y copies all …", "last"] {
+        assert!(shown.contains(part), "{part}");
+    }
+}
+
+#[test]
 fn a_token_lays_out_nothing_that_stands_already() {
     let mut state =
         scenes::conversation(SIZE, vec![turn(1), Turn::begin("t-2", "10:41:00", "And?").ask()]);

@@ -1,6 +1,6 @@
 //! Tool calls: folded to one line, or with their arguments, what was decided, progress and result.
 
-use super::{INDENT, Look, Rows, json};
+use super::{Ends, INDENT, Look, Rows, json};
 use crate::base::sanitize::Policy;
 use crate::domain::brief;
 use crate::domain::question;
@@ -209,7 +209,7 @@ fn output(rows: &mut Rows, text: &str, look: &Look<'_>) {
         rows.text(plain::rows(text, width(look), Policy::Reading), DETAIL, Fade::Front);
         return;
     }
-    if text.len() <= 2 * OUTPUT_END_BYTES {
+    let Some(Ends { head, middle, tail }) = Ends::of(text, OUTPUT_END_BYTES) else {
         let mut all = ansi::rows(text, width(look));
         if all.len() <= 2 * OUTPUT_END_ROWS + 1 {
             rows.text(all, DETAIL, Fade::Front);
@@ -220,9 +220,7 @@ fn output(rows: &mut Rows, text: &str, look: &Look<'_>) {
         let lines = hidden.iter().filter(|row| !row.is_continued()).count();
         ends(rows, (all, tail), lines, look);
         return;
-    }
-    let (head, rest) = text.split_at(floor(text, OUTPUT_END_BYTES));
-    let (middle, tail) = rest.split_at(floor(rest, rest.len() - OUTPUT_END_BYTES));
+    };
     let mut head = ansi::rows(head, width(look));
     let mut tail = ansi::rows(tail, width(look));
     let count = |rows: &[Row]| rows.iter().filter(|row| !row.is_continued()).count();
@@ -240,15 +238,6 @@ fn ends(rows: &mut Rows, (head, tail): (Vec<Row>, Vec<Row>), lines: usize, look:
     let note = format!("… {} more{hint} …", words::count(lines, "line"));
     rows.line(Line::of(&note, Ui::Muted).indented(DETAIL.into()).cut(look.cols(0)));
     rows.text(tail, DETAIL, Fade::Front);
-}
-
-/// The end of the last line before a byte, or where there is none a byte between two characters.
-fn floor(text: &str, at: usize) -> usize {
-    let mut end = at.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).and_then(|before| before.rfind('\n')).map_or(end, |line| line + 1)
 }
 
 fn width(look: &Look<'_>) -> u16 {

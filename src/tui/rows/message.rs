@@ -1,8 +1,10 @@
 //! Messages, reasoning, and what went wrong.
 
-use super::{INDENT, Look, Rows};
+use super::{Ends, INDENT, Look, Rows};
 use crate::base::sanitize::Policy;
 use crate::domain::message::{Content, UserMessage, UserPart};
+use crate::tui::action::{Action, TimelineAction};
+use crate::tui::keymap::context::Context;
 use crate::tui::line::{Fade, Line, led};
 use crate::tui::mark::Mark;
 use crate::tui::rich::plain;
@@ -10,6 +12,10 @@ use crate::tui::state::folds::Fold;
 use crate::tui::state::item::Growth;
 use crate::tui::theme::Ui;
 use crate::tui::words;
+
+/// Of a longer message so much is laid out at the start and at the end: some hundred rows, so that a
+/// pasted file of many megabytes costs no more than a long letter.
+const SHOWN_END_BYTES: usize = 32 * 1024;
 
 /// A message of the person's, as it was typed.
 pub(super) fn user(rows: &mut Rows, message: &UserMessage, look: &Look<'_>) {
@@ -35,7 +41,18 @@ fn user_part(rows: &mut Rows, part: &UserPart, look: &Look<'_>) {
 
 fn typed(rows: &mut Rows, text: &str, look: &Look<'_>) {
     let width = look.width.saturating_sub(INDENT).max(1);
-    rows.text(plain::rows(text, width, Policy::Reading), INDENT, Fade::Front);
+    let mut said =
+        |text: &str| rows.text(plain::rows(text, width, Policy::Reading), INDENT, Fade::Front);
+    let Some(Ends { head, middle, tail }) = Ends::of(text, SHOWN_END_BYTES) else {
+        return said(text);
+    };
+    said(head);
+    let contexts = [Context::Timeline, Context::Moving, Context::Global];
+    let copy = look.keymap.hint(&contexts, Action::Timeline(TimelineAction::CopyMessage));
+    let hint = copy.map_or(String::new(), |key| format!(" · {key} copies all"));
+    let note = format!("… {} more{hint} …", words::bytes(middle.len() as u64));
+    rows.line(Line::of(&note, Ui::Muted).indented(INDENT.into()).cut(look.cols(0)));
+    rows.text(plain::rows(tail, width, Policy::Reading), INDENT, Fade::Front);
 }
 
 /// The line of reasoning, folded or not.
