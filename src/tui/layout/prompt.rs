@@ -25,9 +25,11 @@ const TIMELINE_ROWS_MIN: u16 = 3;
 const ROWS_MIN: usize = 2;
 /// Below this room one row of it has to do.
 const ROOMY_ROWS: u16 = 16;
-/// What an open question shows at least of its options: the one with the focus, and the note that
-/// there are more.
-const OPTION_ROWS_MIN: usize = 2;
+/// What an open question shows of itself before it shows more than one row of keys: itself in two
+/// rows, the option with the focus and the next, and the note that there are more.
+const QUESTION_ROWS_MIN: usize = 5;
+/// In less than this no keys are shown at all.
+const KEYS_ROWS_MIN: usize = 3;
 /// The bar beside a prompt.
 const BAR_COLS: u16 = 1;
 /// The bar, and the space at the other side.
@@ -150,16 +152,17 @@ impl Asked<'_> {
     }
 
     /// The rows of an open question. The option with the focus is always among them: for want of
-    /// room the conversation gives way, then the keys that help shows too, then the head.
+    /// room the conversation gives way, then the head, then the keys that help shows too.
     fn question(&self, room: &Room) -> Option<Opened> {
         let form = self.state.prompts.forms.get(&self.prompt.call)?;
         let (body, focus) = question::rows(form, self.width.saturating_sub(SIDES_COLS).max(1));
         let body = Rows::of_lines(body);
         let mut choices = choices::question(self.state, self.is_armed(), self.cols());
-        let least = body.len().min(OPTION_ROWS_MIN);
+        let least = body.len().min(QUESTION_ROWS_MIN);
         let (beside, all) = (usize::from(available(room)), usize::from(room.rect.height));
         let most = if beside > choices.len() + least { beside } else { all };
-        choices.truncate(most.saturating_sub(least));
+        let keys_min = usize::from(most >= KEYS_ROWS_MIN);
+        choices.truncate(most.saturating_sub(least).max(keys_min));
         let head_rows = usize::from(most > choices.len() + least);
         let left = most.checked_sub(choices.len() + head_rows).filter(|rows| *rows > 0)?;
         let (body, row) = self.window(&body, focus.0, left);
@@ -190,6 +193,7 @@ impl Asked<'_> {
         let room = room - note_rows;
         // One row below the focus stays in sight: an option may take two.
         let first = (focus + 2).min(all).saturating_sub(room.max(2)).min(focus);
+        let first = first.max((focus + 1).saturating_sub(room));
         let mut shown: Vec<Line> = rows.range(first, room).collect();
         let below = all - first - shown.len();
         if note_rows > 0 {

@@ -77,7 +77,7 @@ pub fn more(state: &State, kind: PromptKind, (above, below): (usize, usize)) -> 
     let text = match (above, below) {
         (0, below) => words::count(below, "more row"),
         (above, 0) => format!("{} above", words::count(above, "row")),
-        (above, below) => format!("{} above, {below} below", words::count(above, "row")),
+        (above, below) => format!("{above} above, {below} below"),
     };
     let line = Line::of(&format!("  … {text}"), Ui::Caution);
     let key =

@@ -88,6 +88,23 @@ fn the_option_under_the_cursor_is_seen_on_every_screen() {
 }
 
 #[test]
+fn an_answer_that_is_typed_is_seen_on_every_screen() {
+    for size in [NORMAL, Size::new(40, 10), Size::new(40, 8), Size::new(20, 5)] {
+        let mut state = many_options(size, 12, 1);
+        let form = state.prompts.forms.get_mut(&ToolCallId::from("q1")).unwrap();
+        form.go_to_text();
+        form.text_mut().unwrap().insert("my own");
+        let shown = screen(&state, size);
+        row_with(&shown, "✎  my own");
+    }
+}
+
+#[test]
+fn on_a_small_screen_the_question_itself_is_seen_at_first() {
+    row_with(&screen(&many_options(Size::new(40, 10), 12, 1), Size::new(40, 10)), "Which of all");
+}
+
+#[test]
 fn on_the_smallest_screen_a_question_says_that_there_is_more_and_what_chooses() {
     let shown = screen(&many_options(Size::new(20, 5), 12, 7), Size::new(20, 5));
     row_with(&shown, "above");
