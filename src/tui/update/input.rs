@@ -81,7 +81,7 @@ fn give_way(state: &mut State, out: &mut Effects) -> bool {
         let back = hint::anywhere(state, AppAction::GoToPrompt);
         tell(
             state,
-            format!("Typed before the prompt was ready: it is in your text. {back} goes back"),
+            format!("That went into your text: the prompt was not ready. {back} goes back"),
         );
     }
     is_past
