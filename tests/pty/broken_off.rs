@@ -3,8 +3,8 @@
 use turnstile::testing::pty::{Home, Launch};
 
 use crate::person::{
-    CTRL_X, ENTER, PROGRAM, files, go_on, go_to_list, go_to_prompt, go_to_timeline, quit, say,
-    start,
+    CTRL_X, ENTER, PROGRAM, confirm, files, go_on, go_to_list, go_to_prompt, go_to_timeline, quit,
+    say, start,
 };
 
 #[test]
@@ -128,7 +128,7 @@ fn leaving_while_a_turn_runs_says_what_will_happen_to_it() {
     program.wait_for_text("1 session running");
     program.send("\x04");
     program.wait_for_text("resumed");
-    program.send("y");
+    confirm(&mut program, "quit");
     let ended = program.wait_for_end();
     assert!(ended.traffic().modes_on.iter().eq([&25]), "{:?}", ended.traffic().modes_on);
     let program = go_on(&home);

@@ -2,7 +2,7 @@
 
 use turnstile::testing::pty::Program;
 
-use crate::person::{go_to_composer, go_to_list, quit, shows, start, with_sessions};
+use crate::person::{confirm, go_to_composer, go_to_list, quit, shows, start, with_sessions};
 
 #[test]
 fn a_deleted_session_comes_back_with_undo_and_stays_away_when_deleted_again() {
@@ -27,10 +27,7 @@ fn a_deleted_session_comes_back_with_undo_and_stays_away_when_deleted_again() {
 /// Deletes the session under the cursor, the first.
 fn delete(program: &mut Program) {
     program.send("d");
-    program.wait_for("a question with live keys", |screen| {
-        shows(screen, "y delete") && !shows(screen, "keys work in a moment")
-    });
-    program.send("y");
+    confirm(program, "delete");
     program.wait_for("a list without it", |screen| {
         shows(screen, "Deleted 1 session") && !shows(screen, "Session 2:")
     });

@@ -51,6 +51,14 @@ pub(crate) fn go_to_prompt(program: &mut Program, about: &str) {
     });
 }
 
+/// Says yes to a question once its keys are live.
+pub(crate) fn confirm(program: &mut Program, yes: &str) {
+    program.wait_for(yes, |screen| {
+        shows(screen, &format!("y {yes}")) && !shows(screen, "keys work in a moment")
+    });
+    program.send("y");
+}
+
 /// Goes to the session list once `session` is in it.
 pub(crate) fn go_to_list(program: &mut Program, session: &str) {
     program.wait_for_text(session);
