@@ -22,6 +22,11 @@ use expand::Expanded;
 use past::Past;
 use rows::Rows;
 
+/// As many bytes are edited character by character.
+const TEXT_BYTES_MAX: usize = 20_000;
+/// Nobody types more in one piece, nor commits more from an input method.
+const PIECE_BYTES_MAX: usize = 200;
+
 /// How a text may look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
@@ -139,21 +144,18 @@ impl Editor {
         Rows::of(&self.raw(), self.caret(), &self.chips, cols)
     }
 
-    /// Inserts text that was typed or committed by an input method, as one step.
+    /// Inserts text that was typed or committed by an input method, as one step. A long one was
+    /// pasted, whatever the terminal says.
     pub fn insert(&mut self, text: &str) -> Edited {
         let text = self.cleaned(text);
-        let text = self.chips.absorb(&text);
+        let text = self.in_place(&text);
         self.insert_raw(&text)
     }
 
     /// Inserts text that was pasted, as one step; a long one as a chip.
     pub fn paste(&mut self, text: &str) -> Edited {
         let text = self.cleaned(text);
-        let text = if self.shape == Shape::Page && chips::is_long(&text) {
-            self.chips.hold(&text)
-        } else {
-            self.chips.absorb(&text)
-        };
+        let text = self.in_place(&text);
         self.past.pause();
         let edited = self.insert_raw(&text);
         self.past.pause();
@@ -295,6 +297,17 @@ impl Editor {
         self.area.insert_str(text);
         self.past.typed(text);
         Edited::Changed
+    }
+
+    /// What stands in the text for a piece of it: the piece, or a chip. Where the text is long already
+    /// every further piece that no hand types at once is one, so that a key stays quick.
+    fn in_place(&mut self, piece: &str) -> String {
+        let is_full = || self.area.lines().iter().map(String::len).sum::<usize>() > TEXT_BYTES_MAX;
+        let is_long = chips::is_long(piece) || (piece.len() > PIECE_BYTES_MAX && is_full());
+        match self.shape {
+            Shape::Page if is_long => self.chips.hold(piece),
+            Shape::Page | Shape::Line => self.chips.absorb(piece),
+        }
     }
 
     /// What may not stand in a text is taken out: controls but line ends and tabs, and these too in

@@ -140,6 +140,21 @@ fn ten_lines_or_two_thousand_characters_are_still_text() {
 }
 
 #[test]
+fn what_comes_in_one_piece_or_fills_the_text_is_a_chip_and_whole() {
+    let mut editor = page("");
+    editor.insert(&"x".repeat(1_000_000));
+    assert_eq!((editor.raw().chars().count(), editor.text().len()), (1, 1_000_000));
+    let mut editor = page("");
+    for _ in 0..1_000 {
+        editor.paste(&"y".repeat(1_000));
+    }
+    assert!(editor.raw().len() < 30_000, "{} bytes are edited", editor.raw().len());
+    editor.insert("typed");
+    assert!(editor.raw().ends_with("typed"));
+    assert_eq!(editor.text(), "y".repeat(1_000_000) + "typed");
+}
+
+#[test]
 fn a_pasted_block_is_written_out_where_it_stands_and_taken_back_as_one_step() {
     let long = "line\n".repeat(214);
     let mut editor = page("see  there");
@@ -243,8 +258,8 @@ fn the_caret_is_found_among_wide_characters_tabs_and_chips() {
 #[test]
 fn a_line_longer_than_the_model_can_jump_is_edited_at_its_end() {
     let mut editor = Editor::default();
-    for _ in 0..41 {
-        editor.paste(&"x".repeat(1_600));
+    for _ in 0..328 {
+        editor.paste(&"x".repeat(200));
     }
     editor.edit(EditAction::CharLeft, COLS);
     editor.insert("y");
@@ -259,7 +274,8 @@ enum Step {
     MoveTo(usize),
 }
 
-const ACTIONS: [EditAction; 20] = [
+const ACTIONS: [EditAction; 21] = [
+    EditAction::ExpandPaste,
     EditAction::CharLeft,
     EditAction::CharRight,
     EditAction::WordLeft,
