@@ -181,7 +181,11 @@ impl Run {
                 Monitor::check_idle(&effects);
                 self.obey(effects);
             }
-            Step::Frames(drawn) => self.screen.is_drawn = *drawn,
+            Step::Frames(drawn) => {
+                self.screen.is_drawn = *drawn;
+                let effects = self.screen.draw();
+                self.obey(effects);
+            }
             Step::Serve(mood) => {
                 for notice in self.app.serve(*mood) {
                     self.send(&Msg::Notice(notice));
