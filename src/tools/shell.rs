@@ -157,9 +157,6 @@ impl Tool for Shell {
             Recorder::new(&context.output_dir, &context.call, context.output_bytes_max);
         let progress = context.progress.as_ref();
         let ended = process::run(&command, &mut record, progress, &context.cancel).await?;
-        if ended.by == By::Cancel {
-            return Err(ToolError::Cancelled);
-        }
         Ok(result(ended, record.finish().await, timeout))
     }
 }
@@ -168,7 +165,8 @@ fn result(ended: Ended, recorded: Recorded, timeout: Duration) -> ToolResultData
     let Recorded { mut text, lines, whole } = recorded;
     let how = match ended.by {
         By::Timeout => Some(format!("timed out after {} s", timeout.as_secs())),
-        By::Itself | By::Cancel => how_it_ended(ended.status),
+        By::Cancel => Some("the call was cancelled".to_owned()),
+        By::Itself => how_it_ended(ended.status),
     };
     let mut notes = Vec::from_iter(how.clone());
     if ended.left_behind {
@@ -189,7 +187,7 @@ fn result(ended: Ended, recorded: Recorded, timeout: Duration) -> ToolResultData
         whole_output: whole.map(|path| path.to_string_lossy().into_owned()),
         ..ResultMetadata::summary(summary)
     };
-    let is_error = ended.by == By::Timeout || !ended.status.success();
+    let is_error = ended.by != By::Itself || !ended.status.success();
     ToolResultData { is_error, ..text_result(&text, &metadata) }
 }
 
@@ -319,10 +317,24 @@ mod tests {
             pids
         };
         let (ran, pids) = tokio::join!(run(&rig, STUBBORN), cancel);
-        assert_eq!((ran.text.as_str(), ran.is_error), ("the call was cancelled", true));
+        assert!(ran.is_error);
         for pid in pids.lines() {
             wait_until_gone(pid).await;
         }
+    }
+
+    #[tokio::test]
+    async fn what_a_cancelled_command_had_printed_is_kept() {
+        let rig = Rig::new();
+        let cancel = async {
+            rig.tails.wait_for("half").await;
+            rig.cancel.cancel();
+        };
+        let command = "trap 'echo cleaned; exit' TERM; echo half; while :; do :; done";
+        let (ran, ()) = tokio::join!(run(&rig, command), cancel);
+        let text = "half\ncleaned\n[the call was cancelled]\n".to_owned();
+        let metadata = summary(0, "the call was cancelled, 2 lines");
+        assert_eq!(ran, Ran { text, is_error: true, metadata });
     }
 
     #[tokio::test]
