@@ -3,8 +3,8 @@
 //! (`design/turn-runtime.md` section 4).
 
 use std::collections::HashSet;
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use lru::LruCache;
@@ -16,9 +16,10 @@ use crate::domain::turn::event::{TurnContext, TurnCreated};
 use crate::domain::turn::state::TurnState;
 use crate::domain::turn::status::TurnStatus;
 
-/// How many turns' closed conversations are kept. Those of one session share their segments, so
-/// this bounds the sessions that are chatted in at once rather than memory.
-const KEPT_TURNS_MAX: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not zero");
+/// How many conversations are kept: more than are chatted in at once.
+const KEPT_TURNS_MAX: usize = 64;
+/// How much they may hold in all, as bytes of JSON: some dozens that each fill a model's window.
+const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// What a turn added to the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +90,14 @@ pub trait ReadTurn: Send + Sync {
 
 /// The resolver, with what it keeps.
 pub struct ContextResolver {
-    kept: Mutex<LruCache<TurnId, Closed>>,
+    kept: Mutex<Kept>,
+    bytes_max: usize,
+}
+
+/// The conversations that were used last, each up to the turn that it is kept by.
+struct Kept {
+    turns: LruCache<TurnId, Closed>,
+    bytes: usize,
 }
 
 /// A turn that has ended, as the one after it sees it.
@@ -97,7 +105,15 @@ pub struct ContextResolver {
 struct Closed {
     /// The conversation up to its end.
     segments: Prefix,
+    /// The size of their messages.
+    bytes: usize,
     agent: Option<AgentBase>,
+}
+
+impl Closed {
+    fn nothing() -> Self {
+        Self { segments: Arc::from([]), bytes: 0, agent: None }
+    }
 }
 
 /// A turn that the walk has passed, on its way back.
@@ -108,11 +124,18 @@ struct Passed {
 
 impl Default for ContextResolver {
     fn default() -> Self {
-        Self { kept: Mutex::new(LruCache::new(KEPT_TURNS_MAX)) }
+        Self::of_size(KEPT_BYTES_MAX)
     }
 }
 
 impl ContextResolver {
+    /// A resolver that keeps so much.
+    #[must_use]
+    pub fn of_size(bytes_max: usize) -> Self {
+        let kept = Kept { turns: LruCache::unbounded(), bytes: 0 };
+        Self { kept: Mutex::new(kept), bytes_max }
+    }
+
     /// What the turn that began with `created` runs in.
     ///
     /// # Errors
@@ -124,7 +147,7 @@ impl ContextResolver {
         turns: &R,
     ) -> Result<Surroundings, ContextError<R::Error>> {
         let before = match &created.context {
-            TurnContext::Inline(_) => Closed { segments: Arc::from([]), agent: None },
+            TurnContext::Inline(_) => Closed::nothing(),
             TurnContext::Previous(context) => self.closed(&context.previous_turn_id, turns).await?,
         };
         let agent = own_agent(created).or(before.agent);
@@ -152,10 +175,10 @@ impl ContextResolver {
     ) -> Result<Closed, ContextError<R::Error>> {
         let (mut passed, mut seen) = (Vec::new(), HashSet::new());
         let mut next = Some(last.clone());
-        let mut closed = Closed { segments: Arc::from([]), agent: None };
+        let (mut closed, mut base) = (Closed::nothing(), None);
         while let Some(id) = next.take() {
             if let Some(kept) = self.kept(&id) {
-                closed = kept;
+                (closed, base) = (kept, Some(id));
                 break;
             }
             if !seen.insert(id.clone()) {
@@ -176,22 +199,65 @@ impl ContextResolver {
         }
         let mut segments = closed.segments.to_vec();
         for turn in passed.into_iter().rev() {
+            closed.bytes += bytes_of(&turn.segment.messages);
             segments.push(Arc::new(turn.segment));
             closed.agent = turn.own_agent.or(closed.agent);
         }
         closed.segments = segments.into();
-        self.keep(last, &closed);
+        self.keep(last, &closed, base.as_ref());
         Ok(closed)
     }
 
     fn kept(&self, turn: &TurnId) -> Option<Closed> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).get(turn).cloned()
+        self.lock().turns.get(turn).cloned()
     }
 
-    fn keep(&self, turn: &TurnId, closed: &Closed) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.put(turn.clone(), closed.clone());
+    /// Keeps a conversation in the place of the shorter one that it goes on with. The last one stays
+    /// whatever its size: the turn that asked for it holds it anyway.
+    fn keep(&self, turn: &TurnId, closed: &Closed, base: Option<&TurnId>) {
+        let mut kept = self.lock();
+        if let Some(base) = base {
+            kept.remove(base);
+        }
+        kept.remove(turn);
+        kept.bytes += closed.bytes;
+        kept.turns.put(turn.clone(), closed.clone());
+        while kept.turns.len() > KEPT_TURNS_MAX
+            || (kept.turns.len() > 1 && kept.bytes > self.bytes_max)
+        {
+            let Some((_, gone)) = kept.turns.pop_lru() else { return };
+            kept.bytes -= gone.bytes;
+        }
     }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn remove(&mut self, turn: &TurnId) {
+        self.bytes -= self.turns.pop(turn).map_or(0, |gone| gone.bytes);
+    }
+}
+
+/// The size of messages as JSON.
+fn bytes_of(messages: &[Message]) -> usize {
+    struct Counted(usize);
+    impl io::Write for Counted {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counted = Counted(0);
+    // Counting takes everything, and messages came from JSON.
+    serde_json::to_writer(&mut counted, messages).ok();
+    counted.0
 }
 
 fn own_agent(created: &TurnCreated) -> Option<AgentBase> {
@@ -318,6 +384,30 @@ mod tests {
         assert!(shared, "what is kept is shared");
         turns.resolve(&resolver, &follows(COUNT)).expect("it is whole");
         assert_eq!(turns.reads(), 0);
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_by_its_bytes_and_the_last_conversation_stays() {
+        let mut turns = Turns::default();
+        for start in [0, 10, 20] {
+            turns.add(start, &first());
+            turns.add(start + 1, &follows(start));
+        }
+        let reads = |resolver: &ContextResolver, numbers: &[usize]| {
+            let read = |number: &usize| {
+                turns.resolve(resolver, &follows(*number)).expect("it is whole");
+                turns.reads()
+            };
+            numbers.iter().map(read).collect::<Vec<_>>()
+        };
+        let one = turns.states[&id(1)].transcript().expect("it has ended");
+        let (one, spare) = (2 * bytes_of(&one), 10);
+        let room_for = |count: usize| ContextResolver::of_size(count * one + spare);
+        assert_eq!(reads(&room_for(3), &[1, 11, 21, 1, 11, 21]), [2, 2, 2, 0, 0, 0]);
+        assert_eq!(reads(&room_for(2), &[1, 11, 1, 21, 1, 11]), [2, 2, 0, 2, 0, 2]);
+        assert_eq!(reads(&room_for(0), &[1, 1, 11, 1]), [2, 0, 2, 2]);
+        // A conversation takes the place of its own beginning.
+        assert_eq!(reads(&room_for(1), &[0, 1, 1]), [1, 1, 0]);
     }
 
     #[test]
