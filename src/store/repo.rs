@@ -297,7 +297,7 @@ mod tests {
     use super::*;
     use crate::base::id::{SessionId, TurnId};
     use crate::domain::session::event::SessionEvent;
-    use crate::domain::turn::event::TurnEvent;
+    use crate::domain::turn::event::{ToolsExtended, TurnEvent, TurnFact};
     use crate::domain::turn::status::TurnStatus;
     use crate::store::jsonl::Options;
     use crate::store::session_repo::SessionRepo;
@@ -393,6 +393,28 @@ mod tests {
             why.contains("at line 3: the event belongs to 2026-03-04T05-06-07Z-0000042-001"),
             "{why}"
         );
+        assert_eq!(repo.read(&turn()).await.expect("readable").events.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_written_that_could_not_be_read_again() {
+        let repo = turns(Arc::new(memory_store()));
+        let mut created = turn_created();
+        let TurnFact::Created(fact) = &mut created.fact else { panic!("it is one") };
+        Arc::make_mut(fact).config.max_model_calls = 0;
+        let refused = repo.create(&turn(), &[created]).await;
+        assert!(matches!(refused, Err(StoreError::Refused { line: 1, .. })), "{refused:?}");
+        assert_eq!(repo.ids().await.expect("listed"), []);
+
+        let mut log = repo.create(&turn(), &[turn_created()]).await.expect("created");
+        let extended = TurnFact::ToolsExtended(ToolsExtended {
+            tool_call_id: "call".into(),
+            source: "tool".to_owned(),
+            tools: Vec::new(),
+        });
+        let extended = Event { fact: extended, ..requested(0) };
+        let refused = log.append(&[requested(0), extended], Durability::Written).await;
+        assert!(matches!(refused, Err(StoreError::Refused { line: 3, .. })), "{refused:?}");
         assert_eq!(repo.read(&turn()).await.expect("readable").events.len(), 1);
     }
 
