@@ -31,6 +31,7 @@ use crate::app::notice::{Notice, Refused};
 use crate::base::clock::Clock;
 use crate::base::id::SessionId;
 use crate::base::tasks::Tasks;
+use crate::config::origin::Origin;
 use crate::models::registry::Models;
 use crate::runtime::TurnRuntime;
 use crate::sessions::Sessions;
@@ -71,6 +72,7 @@ pub struct Graph {
     model_is_for_this_start: bool,
     /// The agent that answers when nothing else is said.
     pub default_agent: String,
+    origins: Origins,
     /// Whether anything may be changed.
     pub access: Access,
     /// Who owns what runs in the background.
@@ -84,6 +86,12 @@ pub struct Graph {
     turn_logs: TurnRepo,
     clock: Arc<dyn Clock>,
     _lock: Option<Arc<InstanceLock>>,
+}
+
+/// Who named what answers when nothing else is said.
+struct Origins {
+    agent: Origin,
+    model: Origin,
 }
 
 impl App {

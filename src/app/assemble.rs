@@ -6,18 +6,19 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
+use crate::agents::builtin;
 use crate::app::follow::Follower;
 use crate::app::graph;
 use crate::app::keep::{KEEPING_WAITING_MAX, Keeper};
 use crate::app::log::Redactions;
 use crate::app::notice::Notice;
-use crate::app::{App, NOTICES_WAITING_MAX};
+use crate::app::{App, Graph, NOTICES_WAITING_MAX};
 use crate::base::clock::{Clock, Entropy, System};
 use crate::base::tasks::Tasks;
 use crate::config::environment::Environment;
-use crate::config::layer::Loaded;
+use crate::config::layer::{AGENT_KEY, Loaded, MODEL_KEY};
+use crate::config::origin::Origin;
 use crate::domain::permission::pattern::PatternError;
-use crate::models::http::MalformedBaseUrl;
 use crate::models::registry;
 use crate::runtime::hub::{Hub, Interest};
 use crate::store::disk::RealDisk;
@@ -68,18 +69,24 @@ pub enum StartError {
     /// Another process holds it.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// A provider's address is none.
-    #[error("the provider {provider}: {source}")]
-    BaseUrl {
-        /// The provider.
-        provider: String,
-        /// Why not.
-        #[source]
-        source: MalformedBaseUrl,
-    },
     /// The configured model leads nowhere.
-    #[error("the default model: {0}")]
-    Model(#[from] registry::ResolveError),
+    #[error("{origin}: {MODEL_KEY}: {source}")]
+    Model {
+        /// Who named it.
+        origin: Origin,
+        /// Why it leads nowhere.
+        source: registry::ResolveError,
+    },
+    /// There is no agent of the configured name.
+    #[error("{origin}: {AGENT_KEY}: there is no agent {agent:?}; there are {known}")]
+    Agent {
+        /// Who named it.
+        origin: Origin,
+        /// What was named.
+        agent: String,
+        /// What there is, for people.
+        known: String,
+    },
     /// A built-in rule cannot be read for these folders.
     #[error(transparent)]
     Rules(#[from] PatternError),
@@ -164,12 +171,19 @@ impl App {
         Ok((Self { graph, notices, following, keeping, run_mark }, listening))
     }
 
-    /// Whether there is a model to answer; what only looks needs none.
+    /// Whether there is an agent and a model to answer; what only looks needs none.
     ///
     /// # Errors
-    /// [`StartError::Model`] when the configured default leads nowhere.
-    pub fn require_model(&self) -> Result<(), StartError> {
-        self.graph.models.default_model(None)?;
-        Ok(())
+    /// [`StartError::Agent`] and [`StartError::Model`] when a configured default leads nowhere.
+    pub fn require_answerer(&self) -> Result<(), StartError> {
+        let Graph { models, default_agent, origins, .. } = &*self.graph;
+        if builtin::find(default_agent).is_none() {
+            let (origin, agent) = (origins.agent.clone(), default_agent.clone());
+            return Err(StartError::Agent { origin, agent, known: builtin::ids() });
+        }
+        match models.default_model(None) {
+            Ok(_) => Ok(()),
+            Err(source) => Err(StartError::Model { origin: origins.model.clone(), source }),
+        }
     }
 }

@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use crate::agents::choice::{Chosen, DefaultModel};
 use crate::agents::resolver::Resolver;
-use crate::app::Graph;
 use crate::app::assemble::{StartError, Startup, WorkPlace};
 use crate::app::providers::Providers;
+use crate::app::{Graph, Origins};
 use crate::base::clock::Clock;
 use crate::base::id::{IdSource, Ids};
 use crate::base::tasks::Tasks;
 use crate::config::credential::KeySource;
 use crate::config::environment::Environment;
-use crate::config::layer::Loaded;
+use crate::config::layer::{AGENT_KEY, Loaded, MODEL_KEY};
 use crate::config::schema;
 use crate::config::value::VariableName;
 use crate::domain::agent::ModelDescriptor;
@@ -97,7 +97,7 @@ pub(super) fn build(startup: Startup, tasks: &Tasks, hub: &Hub) -> Result<Graph,
         entropy: place.entropy(),
         guide_pace,
     };
-    let models = Arc::new(providers.models()?);
+    let models = Arc::new(providers.models());
     let default_model = DefaultModel::new(first_choice(&models, &loaded.config.models));
     let settings = Settings {
         loaded: &loaded,
@@ -124,6 +124,7 @@ pub(super) fn build(startup: Startup, tasks: &Tasks, hub: &Hub) -> Result<Graph,
         default_model,
         model_is_for_this_start: loaded.model_is_for_this_start(),
         default_agent: loaded.config.agents.default.clone(),
+        origins: Origins { agent: loaded.origin(AGENT_KEY), model: loaded.origin(MODEL_KEY) },
         access: place.access(),
         tasks: ground.tasks,
         scratch_folders: loaded.paths.scratch(),
@@ -231,9 +232,9 @@ pub(super) fn chosen_of(choice: Choice) -> Chosen {
 }
 
 /// The model of the start. A configured name that leads nowhere stays what it is, and says so where
-/// it is shown: whoever only looks is not refused, and [`App::require_model`] refuses the others.
+/// it is shown: whoever only looks is not refused, and [`App::require_answerer`] refuses the others.
 ///
-/// [`App::require_model`]: crate::app::App::require_model
+/// [`App::require_answerer`]: crate::app::App::require_answerer
 fn first_choice(models: &Models, config: &schema::Models) -> Chosen {
     models.default_model(None).map_or_else(
         |error| {

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::app::assemble::StartError;
 use crate::app::log::Redactions;
 use crate::base::clock::{Clock, Entropy};
 use crate::base::secret::Secret;
@@ -16,7 +15,7 @@ use crate::config::layer::Loaded;
 use crate::config::provider;
 use crate::models::guide;
 use crate::models::http::{
-    BaseUrl, KeyProvider, Manners, NoKey, Patience, Reach, Timeouts, is_secret,
+    BaseUrl, KeyProvider, MalformedBaseUrl, Manners, NoKey, Patience, Reach, Timeouts, is_secret,
 };
 use crate::models::registry::{self, Models};
 
@@ -31,17 +30,21 @@ pub(super) struct Providers<'a> {
 }
 
 impl Providers<'_> {
-    /// All models. No key is fetched, and no server is asked anything.
-    pub(super) fn models(self) -> Result<Models, StartError> {
-        let mut providers = BTreeMap::new();
+    /// All models. No key is fetched, and no server is asked anything. A provider whose address is
+    /// none cannot be used, and says so when it is to be.
+    pub(super) fn models(self) -> Models {
+        let (mut providers, mut unusable) = (BTreeMap::new(), BTreeMap::new());
         for (id, provider) in &self.loaded.config.providers {
             let name = id.as_str().to_owned();
-            let provider = self.configured(&name, provider)?;
-            providers.insert(name, provider);
+            match self.configured(provider) {
+                Ok(provider) => drop(providers.insert(name, provider)),
+                Err(error) => drop(unusable.insert(name, error.to_string())),
+            }
         }
         let aliases = self.loaded.config.models.aliases.iter();
         let options = registry::Options {
             providers,
+            unusable,
             aliases: aliases.map(|(alias, to)| (alias.as_str().to_owned(), to.clone())).collect(),
             default: self.loaded.config.models.default.clone(),
             guide_pace: self.guide_pace.unwrap_or(guide::PACE),
@@ -52,21 +55,18 @@ impl Providers<'_> {
             clock: self.clock,
             entropy: self.entropy,
         };
-        Ok(Models::new(options, &manners))
+        Models::new(options, &manners)
     }
 
     fn configured(
         &self,
-        name: &str,
         provider: &provider::Provider,
-    ) -> Result<registry::Provider, StartError> {
+    ) -> Result<registry::Provider, MalformedBaseUrl> {
         let key = provider.key.clone().map(|source| {
             let (environment, redactions) = (self.environment.clone(), self.redactions.clone());
             Arc::new(Key { source, environment, redactions }) as Arc<dyn KeyProvider>
         });
-        let base_url = provider.base_url.as_str().parse::<BaseUrl>();
-        let base_url =
-            base_url.map_err(|source| StartError::BaseUrl { provider: name.to_owned(), source })?;
+        let base_url = provider.base_url.as_str().parse::<BaseUrl>()?;
         let headers = provider.headers.iter();
         let headers: BTreeMap<_, _> = headers
             .map(|(name, value)| (name.as_str().to_owned(), value.secret().clone()))

@@ -43,7 +43,7 @@ pub(super) fn chat(common: &Common, chat: &Chat) -> Result<Exit, Problem> {
         let starting = Box::pin(async move {
             let (app, notices) = setting.start(place)?;
             if access == Access::Full {
-                app.require_model()?;
+                app.require_answerer()?;
             }
             Ok((app, notices))
         });

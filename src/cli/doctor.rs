@@ -126,7 +126,7 @@ async fn models(
     let graph = app.graph();
     let local = graph.models.local_servers(crate::models::registry::LOCAL_WAIT).await;
     app.choose_model().await;
-    let answers = match app.require_model() {
+    let answers = match app.require_answerer() {
         Ok(()) => {
             let chosen = graph.default_model.get();
             format!("{} ({})", chosen.model, chosen.why)

@@ -39,7 +39,7 @@ pub(super) fn run(common: &Common, run: &Run) -> Result<Exit, Problem> {
     threads()?.block_on(async {
         let now = place.clock().now();
         let (app, mut notices) = setting.start(place).map_err(|error| problem(&error))?;
-        app.require_model().map_err(|error| problem(&error))?;
+        app.require_answerer().map_err(|error| problem(&error))?;
         // Nobody looks at notices here; they must not fill up all the same.
         app.graph()
             .tasks

@@ -84,8 +84,8 @@ pub(super) fn threads() -> Result<Runtime, Problem> {
 pub(super) fn problem(error: &StartError) -> Problem {
     let exit = match error {
         StartError::WorkDir(_) | StartError::Lock(_) => Exit::Disk,
-        StartError::BaseUrl { .. }
-        | StartError::Model(_)
+        StartError::Agent { .. }
+        | StartError::Model { .. }
         | StartError::Rules(_)
         | StartError::Tools(_) => Exit::Usage,
     };

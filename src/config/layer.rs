@@ -19,7 +19,10 @@ pub const MODEL_FLAG: &str = "--model";
 /// Sets `log.level`.
 pub const LOG_VARIABLE: &str = "TURNSTILE_LOG";
 
-const MODEL_KEY: &str = "models.default";
+/// The key of the model that answers when nothing else is said.
+pub const MODEL_KEY: &str = "models.default";
+/// The key of the agent that answers when nothing else is said.
+pub const AGENT_KEY: &str = "agents.default";
 const LEVEL_KEY: &str = "log.level";
 
 /// The configuration and what it was made of.
@@ -34,10 +37,16 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// Where the value of a key, such as `ui.theme`, was set.
+    #[must_use]
+    pub fn origin(&self, key: &str) -> Origin {
+        self.origins.get(key).cloned().unwrap_or(Origin::Default)
+    }
+
     /// Whether the model was named for this start, and not once for all in a file.
     #[must_use]
     pub fn model_is_for_this_start(&self) -> bool {
-        matches!(self.origins.get(MODEL_KEY), Some(Origin::Flag(_) | Origin::Variable(_)))
+        matches!(self.origin(MODEL_KEY), Origin::Flag(_) | Origin::Variable(_))
     }
 }
 
@@ -173,7 +182,7 @@ mod tests {
 
     /// What the two values with layers are, and who set them.
     fn layered(loaded: &Loaded) -> [(String, String); 2] {
-        let origin = |key| loaded.origins.get(key).unwrap_or(&Origin::Default).to_string();
+        let origin = |key| loaded.origin(key).to_string();
         let model = loaded.config.models.default.clone().unwrap_or_default();
         let level = format!("{:?}", loaded.config.log.level);
         [(model, origin(MODEL_KEY)), (level, origin(LEVEL_KEY))]

@@ -38,6 +38,8 @@ const ALIAS_STEPS_MAX: usize = 8;
 pub struct Options {
     /// Providers by their names.
     pub providers: BTreeMap<String, Provider>,
+    /// Providers that cannot be used, and why.
+    pub unusable: BTreeMap<String, String>,
     /// Names for names.
     pub aliases: BTreeMap<String, String>,
     /// The model of somebody who chose none: an alias or `provider/model`.
@@ -49,8 +51,13 @@ pub struct Options {
 impl Default for Options {
     /// Nothing is configured.
     fn default() -> Self {
-        let (providers, aliases) = (BTreeMap::new(), BTreeMap::new());
-        Self { providers, aliases, default: None, guide_pace: guide::PACE }
+        Self {
+            providers: BTreeMap::new(),
+            unusable: BTreeMap::new(),
+            aliases: BTreeMap::new(),
+            default: None,
+            guide_pace: guide::PACE,
+        }
     }
 }
 
@@ -109,6 +116,14 @@ pub enum ResolveError {
         /// The providers that there are, in words.
         providers: String,
     },
+    /// A provider whose configuration leads nowhere.
+    #[error("the provider {provider:?} cannot be used: {why}; see [providers.{provider}]")]
+    Unusable {
+        /// The provider.
+        provider: String,
+        /// Why not.
+        why: String,
+    },
 }
 
 /// Why a provider's models cannot be listed.
@@ -126,6 +141,7 @@ pub enum ListError {
 pub struct Models {
     guide: Arc<Guide>,
     providers: BTreeMap<String, Entry>,
+    unusable: BTreeMap<String, String>,
     aliases: BTreeMap<String, String>,
     default: Option<String>,
 }
@@ -153,7 +169,10 @@ impl Models {
             providers.insert(name, Entry { server, models });
         }
         let guide = Arc::new(Guide::new(options.guide_pace));
-        Self { guide, providers, aliases: options.aliases, default: options.default }
+        let Options { unusable, aliases, default, .. } = options;
+        // One that was configured under the name of a server of this machine is not that server.
+        providers.retain(|name, _| !unusable.contains_key(name));
+        Self { guide, providers, unusable, aliases, default }
     }
 
     /// The model behind a name: an alias, `provider/model` (the model's name may have slashes of its
@@ -175,7 +194,7 @@ impl Models {
     /// The model with this descriptor. That its provider has it is found out by asking it.
     ///
     /// # Errors
-    /// [`ResolveError::NoProvider`].
+    /// [`ResolveError::NoProvider`] and [`ResolveError::Unusable`].
     pub fn model(&self, descriptor: &ModelDescriptor) -> Result<Arc<dyn Model>, ResolveError> {
         if descriptor.provider == GUIDE {
             return Ok(Arc::<Guide>::clone(&self.guide));
@@ -228,6 +247,7 @@ impl Models {
             return Ok(guide::descriptor());
         }
         if let Some((provider, model)) = name.split_once('/') {
+            self.check_usable(provider)?;
             let known = provider == GUIDE || self.providers.contains_key(provider);
             if known && !model.is_empty() {
                 let (provider, model) = (provider.to_owned(), model.to_owned());
@@ -245,7 +265,15 @@ impl Models {
         }
     }
 
+    fn check_usable(&self, provider: &str) -> Result<(), ResolveError> {
+        self.unusable.get(provider).map_or(Ok(()), |why| {
+            let (provider, why) = (provider.to_owned(), why.clone());
+            Err(ResolveError::Unusable { provider, why })
+        })
+    }
+
     fn entry(&self, provider: &str) -> Result<&Entry, ResolveError> {
+        self.check_usable(provider)?;
         self.providers.get(provider).ok_or_else(|| ResolveError::NoProvider {
             provider: provider.to_owned(),
             providers: self.provider_names(),
@@ -380,6 +408,24 @@ mod tests {
     fn a_configured_default_that_leads_nowhere_is_an_error() {
         let models = models(Options { default: Some("gone/x".to_owned()), ..Options::default() });
         assert!(models.default_model(None).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_provider_that_cannot_be_used_says_why_and_harms_no_other() {
+        let why = "it is nowhere".to_owned();
+        let models = models(Options {
+            providers: [("lab".to_owned(), provider("http://h/v1", &["tiny"]))].into(),
+            unusable: [("ollama".to_owned(), why.clone())].into(),
+            ..Options::default()
+        });
+        let provider = "ollama".to_owned();
+        let unusable = ResolveError::Unusable { provider, why };
+        assert_eq!(models.resolve("ollama/x"), Err(unusable.clone()));
+        let descriptor = ModelDescriptor { provider: "ollama".to_owned(), model: "x".to_owned() };
+        assert_eq!(models.model(&descriptor).err(), Some(unusable.clone()));
+        let listed = models.ask_for_models("ollama", LOCAL_WAIT).await;
+        assert!(matches!(listed, Err(ListError::Unknown(why)) if why == unusable));
+        assert!(models.resolve("tiny").is_ok());
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use turnstile::domain::turn::apply::reduce_turn;
 use turnstile::domain::turn::event::TurnEvent;
 use turnstile::domain::turn::status::TurnStatus;
 
-use crate::cli_world::{Cli, shown};
+use crate::cli_world::{Cli, Ran, shown};
 
 #[test]
 fn a_prompt_is_answered_on_standard_output_alone() {
@@ -140,10 +140,19 @@ fn a_wrong_configuration_ends_with_two_and_names_the_place() {
         .check_refused(2, &[&at(2, 1), "unknown key \"defualt\" in [models]", "default"]);
     cli.configure("[delete]\nkeep_days = -1\n");
     cli.run(&["run", "Hello."]).check_refused(2, &[&at(2, 13), "delete.keep_days"]);
+    cli.configure("[agents]\nmax_model_calls = 3\n  default = \"nobody\"\n");
+    cli.run(&["run", "Hello."])
+        .check_refused(2, &[&at(3, 3), "agents.default", "\"nobody\"", "assistant"]);
+    cli.configure("[models]\ndefault = \"nowhere/at-all\"\n");
+    let mut unset = cli.command(&["run", "Hello."]);
+    unset.env_remove("TURNSTILE_MODEL");
+    Ran::of(&unset.output().expect("the program starts"))
+        .check_refused(2, &[&at(2, 1), "models.default", "nowhere"]);
     let missing = shown(&cli.path("nowhere.toml"));
     cli.run(&["run", "Hello.", "--config", &missing]).check_refused(2, &[&missing]);
     cli.configure("");
-    cli.run(&["run", "Hello.", "--model", "nowhere/at-all"]).check_refused(2, &["nowhere"]);
+    cli.run(&["run", "Hello.", "--model", "nowhere/at-all"])
+        .check_refused(2, &["--model: ", "nowhere"]);
     assert!(!cli.work_dir().join("storage/turns/2026").exists(), "no turn was made");
 }
 

@@ -79,7 +79,7 @@ impl Cli {
 }
 
 impl Ran {
-    fn of(output: &Output) -> Self {
+    pub(crate) fn of(output: &Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let code = output.status.code().expect("it was not killed");
         Self { code, out: text(&output.stdout), err: text(&output.stderr) }
