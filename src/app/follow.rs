@@ -148,7 +148,10 @@ impl Follower {
         let state = match self.sessions.get_session(&session).await {
             Ok(state) => Arc::new(state),
             Err(error) => {
-                let state = Err(error.to_string());
+                // The list may know better: a file in a wrong folder is missing from its own.
+                let listed = self.sessions.index().get(&session);
+                let known = listed.and_then(|entry| entry.error.clone());
+                let state = Err(known.unwrap_or_else(|| error.to_string()));
                 return self.tell(Notice::SessionOpened { session, state }).await;
             }
         };

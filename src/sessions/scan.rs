@@ -12,6 +12,7 @@ use crate::domain::session::entry::SessionIndexEntry;
 use crate::sessions::Sessions;
 use crate::sessions::index::{ScanRight, Scanned};
 use crate::store::error::StoreError;
+use crate::store::log::LogKind;
 
 /// How many entries go to the index at a time: enough that the list does not flicker, few enough
 /// that the first ones come at once.
@@ -35,7 +36,8 @@ impl Sessions {
             }
         };
         sessions.reverse();
-        right.expect(sessions.len());
+        let total = sessions.len();
+        right.expect(total);
         let cancel = self.parts.tasks.cancel_token().child_token();
         // Ends the threads when nobody waits for them any more.
         let _ended = cancel.clone().drop_guard();
@@ -52,8 +54,29 @@ impl Sessions {
                 tracing::error!(%error, "a thread of the scan failed");
             }
         }
+        self.add_misplaced(&right, total).await;
         right.end(None);
         Ok(())
+    }
+
+    /// Sessions in wrong folders cannot be read by their ids; their entries say where they are.
+    async fn add_misplaced(&self, right: &ScanRight, total: usize) {
+        let misplaced = match self.parts.repo.store().strays(LogKind::Session).await {
+            Ok(strays) => strays.misplaced,
+            Err(error) => {
+                tracing::warn!(%error, "sessions in wrong folders are not looked for");
+                return;
+            }
+        };
+        if misplaced.is_empty() {
+            return;
+        }
+        right.expect(total + misplaced.len());
+        let entries = misplaced.iter().map(|stray| {
+            let entry = errored(&SessionId::from(stray.log.id()), stray);
+            Some(Scanned { entry, offset: 0 })
+        });
+        right.take(entries.collect());
     }
 
     /// Reads sessions until none is left.

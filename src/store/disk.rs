@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use rustix::fs::{CWD, RenameFlags};
+use rustix::fs::{CWD, OFlags, RenameFlags};
 
 use crate::base::clock::Timestamp;
 
@@ -44,6 +44,8 @@ pub enum EntryKind {
     File,
     /// A folder.
     Folder,
+    /// A pipe, a socket or a device.
+    Special,
 }
 
 /// One name in a folder.
@@ -98,7 +100,7 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
 /// A file system.
 #[expect(clippy::missing_errors_doc, reason = "every operation fails with what the system says")]
 pub trait Disk: fmt::Debug + Send + Sync {
-    /// Opens a file.
+    /// Opens a regular file; what else may stand there is refused, and never waited for.
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>>;
 
     /// Makes one folder, whose parent is there.
@@ -241,7 +243,17 @@ impl Disk for RealDisk {
             Open::OrNew => _ = options.create(true),
             Open::Emptied => _ = options.create(true).truncate(true),
         }
-        Ok(Box::new(options.open(path)?))
+        // Opening a pipe waits for its other end, unless it is told not to.
+        options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+        let file = options.open(path)?;
+        let kind = file.metadata()?.file_type();
+        if kind.is_file() {
+            return Ok(Box::new(file));
+        }
+        if kind.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file; move it away"))
     }
 
     fn make_folder(&self, path: &Path) -> io::Result<()> {
@@ -252,8 +264,14 @@ impl Disk for RealDisk {
         fs::read_dir(path)?
             .map(|entry| {
                 let entry = entry?;
-                let folder = entry.file_type()?.is_dir();
-                let kind = if folder { EntryKind::Folder } else { EntryKind::File };
+                let found = entry.file_type()?;
+                let kind = if found.is_dir() {
+                    EntryKind::Folder
+                } else if found.is_file() || found.is_symlink() {
+                    EntryKind::File
+                } else {
+                    EntryKind::Special
+                };
                 Ok(Entry { name: entry.file_name(), kind })
             })
             .collect()

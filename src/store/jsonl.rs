@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use tokio::sync::broadcast;
 
 pub use options::{Options, TornTail};
 
@@ -42,7 +43,7 @@ use crate::store::jsonl::logs::{Left, Logs};
 use crate::store::jsonl::writer::{Writer, join};
 use crate::store::lock::InstanceLock;
 use crate::store::log::{
-    Inspection, Location, LogId, LogKind, Record, Removed, Revision, Snapshot,
+    Inspection, Location, LogId, LogKind, Record, Removed, Revision, SetAside, Snapshot, Strays,
 };
 use crate::store::seam::{LogStore, LogWriter};
 use crate::store::work_dir::WorkDir;
@@ -83,7 +84,14 @@ impl Store {
             entropy,
             stamps,
             unexclusive,
+            set_aside: files::set_aside_feed(),
         })))
+    }
+
+    /// Follows the torn ends that are set aside from now on.
+    #[must_use]
+    pub fn follow_set_aside(&self) -> broadcast::Receiver<SetAside> {
+        self.0.files.set_aside.subscribe()
     }
 
     /// Whether the file system could not promise that a new log replaces none, so that only the
@@ -179,6 +187,10 @@ impl LogStore for Store {
         self.run(move |logs| Ok(list::list(&logs.files, kind)?)).await
     }
 
+    async fn strays(&self, kind: LogKind) -> Result<Strays, StoreError> {
+        self.run(move |logs| Ok(list::strays(&logs.files, kind)?)).await
+    }
+
     async fn snapshots(
         &self,
         kind: LogKind,
@@ -264,6 +276,7 @@ impl fmt::Debug for Store {
 mod tests {
     use super::*;
     use crate::store::jsonl::read::Extent;
+    use crate::store::log::Misplaced;
     use crate::testing::store::{Home, StillClock, records, turn};
     use std::collections::HashSet;
     use std::fs;
@@ -283,6 +296,71 @@ mod tests {
         assert_eq!((read.records, read.torn), (records(0..2), None));
         drop(writer);
         assert!(store.0.read(&turn(0), Extent::Cold).expect("readable").torn.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_torn_end_is_told_and_found_where_it_is_kept() {
+        let home = Home::new();
+        let store = home.store(Options::default());
+        let mut told = store.follow_set_aside();
+        drop(store.create(&turn(0), &records(0..2)).await.expect("created"));
+        let file = home.file(&turn(0));
+        let mut torn = fs::OpenOptions::new().append(true).open(&file).expect("there");
+        torn.write_all(b"{\"cut").expect("torn");
+        store.inspect(&turn(0)).await.expect("readable");
+        assert!(told.try_recv().is_err(), "looking cuts nothing");
+        drop(store.open(&turn(0)).await.expect("free"));
+        let set_aside = told.try_recv().expect("told");
+        assert_eq!((&set_aside.log, set_aside.bytes), (&turn(0), 5));
+        assert_eq!(fs::read(&set_aside.path).expect("kept"), b"{\"cut");
+        let strays = store.strays(LogKind::Turn).await.expect("listed");
+        assert_eq!(strays, Strays { set_aside: vec![set_aside.path], misplaced: Vec::new() });
+    }
+
+    #[tokio::test]
+    async fn a_log_in_a_wrong_folder_is_no_log_but_is_found() {
+        let home = Home::new();
+        let store = home.store(Options::default());
+        for number in 0..3 {
+            drop(store.create(&turn(number), &records(0..1)).await.expect("created"));
+        }
+        let move_to = |number: usize, folder: &str| {
+            let belongs = home.file(&turn(number));
+            let folder = home.work_dir().logs(LogKind::Turn).join(folder);
+            let found = folder.join(belongs.file_name().expect("a name"));
+            fs::create_dir_all(&folder).expect("a folder");
+            fs::rename(&belongs, &found).expect("moved");
+            Misplaced { log: turn(number), found, belongs }
+        };
+        let misplaced = vec![move_to(0, ""), move_to(1, "2025/12/31")];
+        let copy = home.work_dir().logs(LogKind::Turn).join("2025");
+        let file = home.file(&turn(2));
+        fs::copy(&file, copy.join(file.file_name().expect("a name"))).expect("copied");
+        assert_eq!(store.list(LogKind::Turn).await.expect("listed"), [turn(2)]);
+        let strays = store.strays(LogKind::Turn).await.expect("listed");
+        assert_eq!(strays, Strays { misplaced, set_aside: Vec::new() });
+    }
+
+    #[tokio::test]
+    async fn what_is_no_file_is_a_damaged_log_and_nobody_waits_for_it() {
+        let home = Home::new();
+        let store = home.store(Options::default());
+        let path = |number: usize| home.file(&turn(number));
+        for number in 0..3 {
+            fs::create_dir_all(path(number).parent().expect("a folder")).expect("made");
+        }
+        rustix::fs::mkfifoat(rustix::fs::CWD, path(0), rustix::fs::Mode::RWXU).expect("a pipe");
+        drop(std::os::unix::net::UnixListener::bind(path(1)).expect("a socket"));
+        fs::create_dir(path(2)).expect("a folder");
+        let logs = [turn(0), turn(1), turn(2)];
+        assert_eq!(store.list(LogKind::Turn).await.expect("listed"), logs);
+        for log in &logs {
+            for refused in [store.scan(log).map(drop), store.open(log).await.map(drop)] {
+                assert!(matches!(refused, Err(StoreError::Io(_))), "{refused:?}");
+            }
+        }
+        let why = store.scan(&turn(0)).expect_err("a pipe").to_string();
+        assert!(why.ends_with("it is no regular file; move it away"), "{why}");
     }
 
     #[tokio::test]

@@ -195,6 +195,49 @@ pub struct Torn {
     pub bytes: u64,
 }
 
+/// The torn end of a log that was kept beside it when it was cut off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetAside {
+    /// Which log.
+    pub log: LogId,
+    /// How many bytes there were.
+    pub bytes: u64,
+    /// Where they are.
+    pub path: PathBuf,
+}
+
+impl fmt::Display for SetAside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { log, bytes, path } = self;
+        write!(
+            f,
+            "{log} ended in {bytes} bytes of a torn line; they are kept in {}",
+            path.display()
+        )
+    }
+}
+
+/// A log that lies elsewhere than its id says, so that it cannot be read by its id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{log} lies in {}; move it to {}", found.display(), belongs.display())]
+pub struct Misplaced {
+    /// Which log.
+    pub log: LogId,
+    /// The file.
+    pub found: PathBuf,
+    /// Where it belongs.
+    pub belongs: PathBuf,
+}
+
+/// What stands among the logs of a kind and is none of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Strays {
+    /// Logs in wrong places.
+    pub misplaced: Vec<Misplaced>,
+    /// What was cut off logs.
+    pub set_aside: Vec<PathBuf>,
+}
+
 /// A log as it was read, whole and immutable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inspection {

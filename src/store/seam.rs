@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use crate::store::error::{FlushError, StoreError};
 use crate::store::log::{
-    Inspection, Location, LogId, LogKind, Record, Removed, Revision, Snapshot,
+    Inspection, Location, LogId, LogKind, Record, Removed, Revision, Snapshot, Strays,
 };
 
 /// When what was written is made to survive a loss of power (`storage.sync`).
@@ -108,6 +108,15 @@ pub trait LogStore: fmt::Debug + Send + Sync {
     /// # Errors
     /// `Io` if any place that may hold logs cannot be read: a list is whole or refused.
     async fn list(&self, kind: LogKind) -> Result<Vec<LogId>, StoreError>;
+
+    /// What stands among the logs of a kind and is none of them; nothing, where logs have no files.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    async fn strays(&self, kind: LogKind) -> Result<Strays, StoreError> {
+        let _ = kind;
+        Ok(Strays::default())
+    }
 
     /// The header and the revision of every log of a kind, in the order of [`list`](Self::list);
     /// decodes nothing beyond the first record. A damaged log is an error in its place.

@@ -170,6 +170,42 @@ async fn s13_6_a_damaged_file_makes_an_errored_entry_and_stops_nothing() {
 }
 
 #[tokio::test]
+async fn what_is_no_file_or_lies_in_a_wrong_folder_is_an_errored_entry_with_a_remedy() {
+    let home = Home::new();
+    let world = SessionWorld::over(Arc::new(home.store(Options::default())));
+    let file = |session: &SessionId| home.file(&LogId::session(session).expect("valid"));
+    let (whole, pipe, moved) =
+        (world.session().await, world.session().await, world.session().await);
+    fs::remove_file(file(&pipe)).expect("removed");
+    rustix::fs::mkfifoat(rustix::fs::CWD, file(&pipe), rustix::fs::Mode::RWXU).expect("a pipe");
+    let folder = home.work_dir().logs(LogKind::Session).join("2020/02/02");
+    let found = folder.join(file(&moved).file_name().expect("a name"));
+    fs::create_dir_all(&folder).expect("a folder");
+    fs::rename(file(&moved), &found).expect("moved");
+
+    let next = SessionWorld::over(Arc::new(home.store(Options::default())));
+    let mut changes = next.sessions.index().follow();
+    next.sessions.scan().await.expect("scanned");
+    assert_eq!(next.sessions.list_sessions().len(), 3);
+    assert_eq!(next.entry(&whole).error, None);
+    let error = |session| next.entry(session).error.expect("it is damaged");
+    let (pipe_is, moved_is) = (error(&pipe), error(&moved));
+    let pipe_file = file(&pipe).display().to_string();
+    assert!(pipe_is.contains(&pipe_file) && pipe_is.contains("move it away"), "{pipe_is}");
+    let (from, to) = (found.display(), file(&moved));
+    let remedy = format!("lies in {from}; move it to {}", to.display());
+    assert!(moved_is.ends_with(&remedy), "{moved_is}");
+    let mut last = None;
+    while let Ok(IndexChange::Scanned { done, total, .. }) = changes.try_recv() {
+        last = Some((done, total));
+    }
+    assert_eq!(last, Some((3, 3)));
+    fs::rename(found, file(&moved)).expect("moved back");
+    next.sessions.scan().await.expect("scanned");
+    assert_eq!(next.entry(&moved).error, None);
+}
+
+#[tokio::test]
 async fn s13_6_every_mutation_is_told_and_a_follower_arrives_at_the_index() {
     let world = SessionWorld::new();
     let mut changes = world.sessions.index().follow();

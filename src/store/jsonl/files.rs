@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use sha2::{Digest as _, Sha256};
+use tokio::sync::broadcast;
 
 use crate::base::clock::{Clock, Entropy};
 use crate::base::tasks::Tasks;
@@ -14,11 +15,15 @@ use crate::store::disk::{Disk, DiskFile, Stat};
 use crate::store::error::{IoFailure, Place, StoreError};
 use crate::store::jsonl::options::Options;
 use crate::store::lock::InstanceLock;
-use crate::store::log::{LogId, LogKind, Revision};
+use crate::store::log::{LogId, LogKind, Revision, SetAside};
 use crate::store::seam::{Durability, SyncMode};
 use crate::store::work_dir::WorkDir;
 
 const SUFFIX: &str = ".jsonl";
+/// Stands between the name of a log and the hash of what was cut off it.
+const TORN: &str = ".jsonl.torn-";
+/// How many torn ends wait for whoever follows; they are in the log of the program, too.
+const SET_ASIDE_WAITING_MAX: usize = 64;
 
 /// The surroundings of the backend, fixed when it is made.
 pub(super) struct Files {
@@ -33,6 +38,13 @@ pub(super) struct Files {
     pub(super) stamps: AtomicU64,
     /// Set once a log had to be published by a plain rename.
     pub(super) unexclusive: AtomicBool,
+    /// Tells of torn ends.
+    pub(super) set_aside: broadcast::Sender<SetAside>,
+}
+
+/// The way by which torn ends are told.
+pub(super) fn set_aside_feed() -> broadcast::Sender<SetAside> {
+    broadcast::channel(SET_ASIDE_WAITING_MAX).0
 }
 
 impl Files {
@@ -54,8 +66,8 @@ impl Files {
     pub(super) fn torn(path: &Path, cut: &[u8]) -> PathBuf {
         let hash = Sha256::digest(cut);
         let prefix = hash.iter().take(8).fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
-        let mut name = OsString::from(path);
-        name.push(format!(".torn-{prefix:016x}"));
+        let mut name = OsString::from(path.with_extension(""));
+        name.push(format!("{TORN}{prefix:016x}"));
         PathBuf::from(name)
     }
 
@@ -119,7 +131,12 @@ pub(super) fn log_of(kind: LogKind, name: &OsStr) -> Option<LogId> {
 /// that was streaming.
 pub(super) fn is_companion(log: &LogId, name: &OsStr) -> bool {
     let rest = name.to_str().and_then(|name| name.strip_prefix(log.id()));
-    rest.is_some_and(|rest| rest == ".live" || rest.starts_with(".jsonl.torn-"))
+    rest.is_some_and(|rest| rest == ".live" || rest.starts_with(TORN))
+}
+
+/// Whether a name is that of something that was cut off a log.
+pub(super) fn is_set_aside(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.contains(TORN))
 }
 
 /// Device, inode, size and both times.

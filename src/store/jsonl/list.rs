@@ -1,13 +1,14 @@
 //! Listing logs by their names alone.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::store::disk::EntryKind;
+use crate::store::disk::{Entry, EntryKind};
 use crate::store::error::IoFailure;
-use crate::store::jsonl::files::{Files, log_of};
-use crate::store::log::{LogId, LogKind};
+use crate::store::jsonl::files::{Files, is_set_aside, log_of};
+use crate::store::log::{LogId, LogKind, Misplaced, Strays};
 
 /// Folders between the folder of a kind and its logs: year, month, day.
 const LEVELS: usize = 3;
@@ -15,27 +16,60 @@ const LEVELS: usize = 3;
 /// All logs of a kind, sorted. A log lies in the folder of its date; what lies elsewhere, or has
 /// another name, is none.
 pub(super) fn list(files: &Files, kind: LogKind) -> Result<Vec<LogId>, IoFailure> {
-    let mut folders = vec![files.work_dir.logs(kind)];
-    for _ in 0..LEVELS {
-        folders = below(files, &folders)?;
-    }
     let mut logs = Vec::new();
-    for folder in &folders {
-        let names = names(files, folder, EntryKind::File)?;
-        let found = names.iter().filter_map(|name| log_of(kind, name));
-        logs.extend(found.filter(|log| files.work_dir.dated(log) == *folder));
-    }
+    walk(files, kind, |folder, name| {
+        let log = log_of(kind, &name).filter(|log| files.work_dir.dated(log) == folder);
+        logs.extend(log);
+    })?;
     logs.sort_unstable();
     Ok(logs)
 }
 
-fn below(files: &Files, folders: &[PathBuf]) -> Result<Vec<PathBuf>, IoFailure> {
-    let mut below = Vec::new();
-    for folder in folders {
-        let names = names(files, folder, EntryKind::Folder)?;
-        below.extend(names.iter().map(|name| folder.join(name)));
+/// The logs of a kind that lie elsewhere, each once and without those that are in their place too,
+/// and what was cut off logs.
+pub(super) fn strays(files: &Files, kind: LogKind) -> Result<Strays, IoFailure> {
+    let (mut strays, mut placed) = (Strays::default(), BTreeSet::new());
+    walk(files, kind, |folder, name| {
+        if is_set_aside(&name) {
+            strays.set_aside.push(folder.join(name));
+        } else if let Some(log) = log_of(kind, &name) {
+            if files.work_dir.dated(&log) == folder {
+                placed.insert(log);
+            } else {
+                let (found, belongs) = (folder.join(name), files.file(&log));
+                strays.misplaced.push(Misplaced { log, found, belongs });
+            }
+        }
+    })?;
+    strays.set_aside.sort_unstable();
+    strays.misplaced.sort_unstable_by(|a, b| (&a.log, &a.found).cmp(&(&b.log, &b.found)));
+    strays.misplaced.dedup_by(|later, first| later.log == first.log);
+    strays.misplaced.retain(|stray| !placed.contains(&stray.log));
+    Ok(strays)
+}
+
+/// Goes over everything in the folders of a kind that is no folder on the way down, whatever it is:
+/// what has the name of a log and is no file is a damaged log.
+fn walk(
+    files: &Files,
+    kind: LogKind,
+    mut found: impl FnMut(&Path, OsString),
+) -> Result<(), IoFailure> {
+    let mut folders = vec![files.work_dir.logs(kind)];
+    for level in 0..=LEVELS {
+        let mut below: Vec<PathBuf> = Vec::new();
+        for folder in &folders {
+            for Entry { name, kind } in entries(files, folder)? {
+                if kind == EntryKind::Folder && level < LEVELS {
+                    below.push(folder.join(name));
+                } else {
+                    found(folder, name);
+                }
+            }
+        }
+        folders = below;
     }
-    Ok(below)
+    Ok(())
 }
 
 /// The names of one kind in a folder; none if the folder is not there.
@@ -44,13 +78,13 @@ pub(super) fn names(
     folder: &Path,
     kind: EntryKind,
 ) -> Result<Vec<OsString>, IoFailure> {
+    let found = entries(files, folder)?.into_iter().filter(|entry| entry.kind == kind);
+    Ok(found.map(|entry| entry.name).collect())
+}
+
+fn entries(files: &Files, folder: &Path) -> Result<Vec<Entry>, IoFailure> {
     match files.disk.entries(folder) {
-        Ok(entries) => Ok(entries
-            .into_iter()
-            .filter(|entry| entry.kind == kind)
-            .map(|entry| entry.name)
-            .collect()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(IoFailure::of("list", folder)(error)),
+        entries => entries.map_err(IoFailure::of("list", folder)),
     }
 }

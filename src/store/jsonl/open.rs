@@ -6,7 +6,7 @@ use crate::store::error::{IoFailure, StoreError};
 use crate::store::jsonl::append::Tail;
 use crate::store::jsonl::files::{Files, revision_of};
 use crate::store::jsonl::read::Acked;
-use crate::store::log::{Inspection, LogId, Torn};
+use crate::store::log::{Inspection, LogId, SetAside, Torn};
 
 /// The end of a log that has just been read as `inspection`.
 pub(super) fn open(
@@ -38,12 +38,16 @@ fn cut(files: &Files, log: &LogId, file: &dyn DiskFile, torn: Torn) -> Result<()
     let path = files.file(log);
     let bytes = disk::read(file, torn.offset, torn.bytes).map_err(IoFailure::of("read", &path))?;
     let aside = Files::torn(&path, &bytes);
-    tracing::warn!(%log, bytes = torn.bytes, aside = %aside.display(), "a torn end is set aside");
     let kept = files.disk.open(&aside, Open::Emptied).map_err(IoFailure::of("create", &aside))?;
     disk::write(&*kept, 0, &bytes).map_err(IoFailure::of("write", &aside))?;
     kept.sync().map_err(IoFailure::of("sync", &aside))?;
     files.sync_folder_of(&aside)?;
     file.truncate(torn.offset).map_err(IoFailure::of("cut", &path))?;
     files.stamp(file, &path)?;
-    file.sync().map_err(IoFailure::of("sync", &path))
+    file.sync().map_err(IoFailure::of("sync", &path))?;
+    let set_aside = SetAside { log: log.clone(), bytes: torn.bytes, path: aside };
+    tracing::warn!(%set_aside, "a torn end was cut off");
+    // Nobody following is no error.
+    drop(files.set_aside.send(set_aside));
+    Ok(())
 }
