@@ -8,6 +8,7 @@ pub mod command;
 mod deletion;
 mod follow;
 mod graph;
+pub mod health;
 mod keep;
 mod last_run;
 pub mod log;
@@ -35,6 +36,7 @@ use crate::config::origin::Origin;
 use crate::models::registry::Models;
 use crate::runtime::TurnRuntime;
 use crate::sessions::Sessions;
+use crate::store::jsonl;
 use crate::store::lock::InstanceLock;
 use crate::store::scratch::Scratch;
 use crate::store::seam::LogStore;
@@ -83,6 +85,8 @@ pub struct Graph {
     keep_deleted_days: u64,
     scratch: Scratch,
     store: Arc<dyn LogStore>,
+    /// The same store as the files that it is.
+    files: jsonl::Store,
     turn_logs: TurnRepo,
     clock: Arc<dyn Clock>,
     _lock: Option<Arc<InstanceLock>>,

@@ -16,11 +16,13 @@ use crate::base::id::SessionId;
 use crate::models::registry::{Choice, LOCAL_WAIT, LocalServer, Why};
 use crate::sessions::index::IndexChange;
 use crate::sessions::trouble::Trouble;
+use crate::store::log::SetAside;
 
 /// What the session layer tells, and what of it has been told on.
 struct Feed {
     changes: broadcast::Receiver<IndexChange>,
     troubles: broadcast::Receiver<Trouble>,
+    set_aside: broadcast::Receiver<SetAside>,
     known: HashSet<SessionId>,
     /// Whether the end of the scan was told.
     scanned: bool,
@@ -35,6 +37,7 @@ impl App {
         let feed = Feed {
             changes: sessions.index().follow(),
             troubles: sessions.follow_trouble(),
+            set_aside: self.graph.files.follow_set_aside(),
             known: HashSet::new(),
             scanned: false,
             began: self.graph.clock.elapsed(),
@@ -62,6 +65,12 @@ impl App {
                     // What lagged is in the log of the program.
                     if let Ok(Trouble { turn, error, .. }) = trouble {
                         self.tell(refused(Refused::Advance(turn), &*error)).await;
+                    }
+                    continue;
+                }
+                set_aside = feed.set_aside.recv() => {
+                    if let Ok(set_aside) = set_aside {
+                        self.tell(Notice::SetAside(set_aside)).await;
                     }
                     continue;
                 }

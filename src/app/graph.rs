@@ -46,6 +46,7 @@ struct Ground {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     store: Arc<dyn LogStore>,
+    files: jsonl::Store,
     turn_logs: TurnRepo,
     live_text: Arc<dyn LiveText>,
     scratch: Scratch,
@@ -68,14 +69,15 @@ impl Ground {
             live_text::Files::new(Arc::clone(&disk), place.dir().clone(), tasks.clone());
         let torn_tail = torn_tail(storage.torn_tail);
         let options = jsonl::Options { sync, torn_tail, ..jsonl::Options::default() };
-        let store: Arc<dyn LogStore> =
-            Arc::new(jsonl::Store::new(place.dir().clone(), parts, options));
+        let files = jsonl::Store::new(place.dir().clone(), parts, options);
+        let store: Arc<dyn LogStore> = Arc::new(files.clone());
         Self {
             ids: Arc::new(Ids::new(Arc::clone(&clock), std::process::id())),
             clock,
             turn_logs: Repo::new(Arc::clone(&store), tasks.clone(), CacheBounds::default()),
             store,
             live_text: Arc::new(live_text),
+            files,
             scratch: Scratch::new(disk, place.dir(), tasks.clone(), sync),
             tasks: tasks.clone(),
         }
@@ -130,7 +132,9 @@ pub(super) fn build(startup: Startup, tasks: &Tasks, hub: &Hub) -> Result<Graph,
         scratch_folders: loaded.paths.scratch(),
         keep_deleted_days: loaded.config.delete.keep_days.get(),
         scratch: ground.scratch,
+        dir: place.dir().clone(),
         store: ground.store,
+        files: ground.files,
         turn_logs: ground.turn_logs,
         clock: ground.clock,
         _lock: place.lock(),

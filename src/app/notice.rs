@@ -9,6 +9,7 @@ use crate::domain::session::entry::SessionIndexEntry;
 use crate::domain::session::state::SessionState;
 use crate::domain::turn::live::{LiveEvent, OpenCall};
 use crate::domain::turn::state::TurnState;
+use crate::store::log::SetAside;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,6 +104,8 @@ pub enum Notice {
         /// The sessions.
         interrupted: Vec<SessionId>,
     },
+    /// A log ended in a torn line, which was cut off and kept.
+    SetAside(SetAside),
     /// A command was not carried out.
     Refused {
         /// What was asked for.

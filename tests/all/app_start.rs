@@ -1,5 +1,8 @@
 //! Starting, looking without touching, leaving, and looking back at how the last run ended.
 
+use std::fs;
+use std::io::Write as _;
+
 use turnstile::agents::choice::Chosen;
 use turnstile::app::command::{Command, Decide, Draft, DraftOf, ListSettings};
 use turnstile::app::notice::{Notice, Refused};
@@ -10,6 +13,7 @@ use turnstile::domain::session::entry::LatestTurnStatus;
 use turnstile::domain::turn::event::Decision;
 use turnstile::domain::turn::status::TurnStatus;
 use turnstile::sessions::api::NewSession;
+use turnstile::store::log::LogId;
 use turnstile::testing::gate::Gate;
 use turnstile::testing::model_server::{ModelServer, Reply};
 
@@ -85,6 +89,32 @@ fn after_a_kill_the_sessions_with_interrupted_turns_are_named_and_can_go_on() {
     process(async {
         let mut running = person.start();
         assert_eq!(looked_back(&mut running).await, None, "the last run ended as it should");
+    });
+}
+
+#[test]
+fn a_torn_line_that_is_set_aside_is_told_with_its_place() {
+    let tokio = server_runtime();
+    let (server, gate) = server(&tokio);
+    let person = Person::with_model(&server);
+    let (session, turn) = killed_in_a_turn(&person, &gate);
+    process(async {
+        let mut running = person.start();
+        running.listed().await;
+        let log = LogId::turn(&turn).expect("valid");
+        let date = &turn.as_str()[..10].replace('-', "/");
+        let file = person.work_dir().join(format!("storage/turns/{date}/{turn}.jsonl"));
+        let mut open = fs::OpenOptions::new().append(true).open(file).expect("there");
+        open.write_all(b"{\"type\":\"mod").expect("torn");
+        running.perform(Command::CloseInterrupted(session));
+        let told = running
+            .until(|notice| match notice {
+                Notice::SetAside(told) => Some(told.clone()),
+                _ => None,
+            })
+            .await;
+        assert_eq!((&told.log, told.bytes), (&log, 12));
+        assert_eq!(fs::read(&told.path).expect("kept"), b"{\"type\":\"mod");
     });
 }
 

@@ -82,6 +82,7 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
             state.status.model = Some(ChosenModel { model, why });
         }
         Notice::LastRunEndedBadly { interrupted } => state.status.interrupted = interrupted,
+        Notice::SetAside(set_aside) => problem(state, set_aside.to_string()),
         Notice::Refused { what, why } => refused(state, &what, why),
     }
 }
