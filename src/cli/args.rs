@@ -62,7 +62,11 @@ pub enum Command {
     /// List, show or remove sessions
     #[command(subcommand)]
     Sessions(Sessions),
-    /// Say what was found: folders, configuration, models, terminal
+    /// Say what was found: folders, configuration, sessions, models, terminal
+    ///
+    /// What is wrong is marked with `!`, and a remedy is named.
+    ///
+    /// Exit codes: 0 nothing is wrong, 1 something is, 2 bad arguments.
     Doctor,
     /// Repair a terminal that a killed program left in a bad state
     ResetTerminal,

@@ -148,7 +148,8 @@ fn options(config: &Config, environment: &Environment, chat: &Chat) -> Result<Op
     })
 }
 
-fn keymap(config: &Config) -> Result<Keymap, Problem> {
+/// The keys that are bound.
+pub(super) fn keymap(config: &Config) -> Result<Keymap, Problem> {
     let keymap = match &config.keys {
         None => Keymap::new(None),
         Some(keys) => {

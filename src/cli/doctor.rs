@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::app::{Access, App, WorkPlace};
 use crate::base::sanitize;
 use crate::cli::args::Common;
+use crate::cli::chat;
 use crate::cli::report::{Exit, Problem, print};
 use crate::cli::start::{Setting, threads};
 use crate::config::environment::Environment;
@@ -29,86 +30,180 @@ const KEY_VARIABLES: [&str; 6] = [
     "MISTRAL_API_KEY",
 ];
 
-/// Looks around and says what was found.
+/// How many of one kind of trouble are named; the rest are counted.
+const NAMED_MAX: usize = 8;
+
+/// What was found so far and has not been printed.
+struct Findings {
+    text: String,
+    exit: Exit,
+}
+
+impl Findings {
+    fn heading(&mut self, what: &str) {
+        writeln!(self.text, "{what}").ok();
+    }
+
+    fn line(&mut self, what: &str, found: &str) {
+        let (what, found) = (sanitize::for_line(what), sanitize::for_line(found));
+        writeln!(self.text, "  {what:<14} {found}").ok();
+    }
+
+    /// Something that is wrong, line by line.
+    fn wrong(&mut self, what: &str, why: &str) {
+        self.exit = Exit::Failed;
+        for (at, why) in why.lines().enumerate() {
+            let what = if at == 0 { what } else { "" };
+            let (what, why) = (sanitize::for_line(what), sanitize::for_line(why));
+            writeln!(self.text, "! {what:<14} {why}").ok();
+        }
+    }
+
+    /// As [`line`](Self::line) or [`wrong`](Self::wrong), by whether it is.
+    fn say<E: std::error::Error>(&mut self, what: &str, found: Result<String, E>) {
+        match found {
+            Ok(found) => self.line(what, &found),
+            Err(error) => self.wrong(what, &error.to_string()),
+        }
+    }
+
+    /// Prints what was found so far: what comes next may take its time.
+    fn flush(&mut self) -> Result<(), Problem> {
+        print(&std::mem::take(&mut self.text))
+    }
+}
+
+/// Looks around and says what was found. What is wrong ends nothing: the rest is looked at too.
 pub(super) fn doctor(common: &Common) -> Result<Exit, Problem> {
-    let setting = Setting::read(common)?;
-    let mut text = String::new();
-    heading(&mut text, &format!("turnstile {}", env!("CARGO_PKG_VERSION")));
-    places(&mut text, &setting.loaded);
-    terminal(&mut text, &setting.environment);
+    let (setting, broken) = match Setting::read(common) {
+        Ok(setting) => (setting, None),
+        Err(problem) => (Setting::places(common)?, Some(problem)),
+    };
+    let mut findings = Findings { text: String::new(), exit: Exit::Done };
+    findings.heading(&format!("turnstile {}", env!("CARGO_PKG_VERSION")));
+    let has_folder = places(&mut findings, &setting.loaded);
+    match broken.or_else(|| chat::keymap(&setting.loaded.config).err()) {
+        Some(problem) => findings.wrong("cannot be used", problem.text()),
+        None => configured(&mut findings, &setting.loaded),
+    }
+    findings.line("logs", &setting.loaded.paths.logs().display().to_string());
+    terminal(&mut findings, &setting.environment);
     let keys = set_keys(&setting.environment);
     let providers: Vec<_> =
         setting.loaded.config.providers.keys().map(|id| id.as_str().to_owned()).collect();
-    heading(&mut text, "\nModels");
-    flush(&mut text)?;
+    findings.flush()?;
     threads()?.block_on(async {
         let place = WorkPlace::take(&setting.loaded, Access::ReadOnly);
         match place.and_then(|place| setting.start(place)) {
-            Ok((app, _notices)) => models(&mut text, &app, &providers, &keys).await,
+            Ok((app, _notices)) => {
+                if has_folder {
+                    storage(&mut findings, &app).await;
+                    findings.flush()?;
+                }
+                findings.heading("\nModels");
+                models(&mut findings, &app, &providers, &keys).await
+            }
             Err(error) => {
-                line(&mut text, "answers", &error.to_string());
+                findings.wrong("start", &error.to_string());
                 Ok(())
             }
         }
     })?;
-    flush(&mut text)?;
-    Ok(Exit::Done)
+    findings.flush()?;
+    Ok(findings.exit)
 }
 
-/// Prints what was found so far: what comes next may take its time.
-fn flush(text: &mut String) -> Result<(), Problem> {
-    print(&std::mem::take(text))
-}
-
-fn heading(text: &mut String, what: &str) {
-    writeln!(text, "{what}").ok();
-}
-
-fn line(text: &mut String, what: &str, found: &str) {
-    let (what, found) = (sanitize::for_line(what), sanitize::for_line(found));
-    writeln!(text, "  {what:<14} {found}").ok();
-}
-
-fn places(text: &mut String, loaded: &Loaded) {
-    heading(text, "\nPlaces");
-    line(text, "work directory", &located(&loaded.paths.work_dir));
-    line(text, "", &lock_state(loaded));
+/// Says where everything is; whether the work directory is a folder.
+fn places(findings: &mut Findings, loaded: &Loaded) -> bool {
+    findings.heading("\nPlaces");
+    findings.line("work directory", &located(&loaded.paths.work_dir));
+    let has_folder = work_dir(findings, loaded);
     let config = &loaded.paths.config_file;
-    let there = if config.path.is_file() { "" } else { "; not there, the defaults hold" };
-    line(text, "configuration", &format!("{}{there}", located(config)));
+    let there = if config.path.exists() { "" } else { "; not there, the defaults hold" };
+    findings.line("configuration", &format!("{}{there}", located(config)));
+    has_folder
+}
+
+fn configured(findings: &mut Findings, loaded: &Loaded) {
     for (key, origin) in &loaded.origins {
-        line(text, "", &format!("{key} from {origin}"));
+        findings.line("", &format!("{key} from {origin}"));
     }
-    line(text, "logs", &loaded.paths.logs().display().to_string());
+}
+
+fn work_dir(findings: &mut Findings, loaded: &Loaded) -> bool {
+    let dir = match WorkDir::new(loaded.paths.work_dir.path.clone()) {
+        Ok(dir) => dir,
+        Err(error) => {
+            findings.wrong("", &error.to_string());
+            return false;
+        }
+    };
+    if !dir.root().is_dir() {
+        if dir.root().symlink_metadata().is_ok() {
+            let why = "there is no folder but something else; move it away, or choose another \
+                       with --work-dir or TURNSTILE_HOME";
+            findings.wrong("", why);
+        } else {
+            findings.line("", "not there yet; it is made at the first start");
+        }
+        return false;
+    }
+    let held = lock::holder(&RealDisk, &dir).map(|holder| {
+        holder.map_or_else(|| "nobody holds it".to_owned(), |it| format!("in use by {it}"))
+    });
+    findings.say("", held);
+    true
+}
+
+async fn storage(findings: &mut Findings, app: &App) {
+    findings.heading("\nSessions");
+    let health = match app.health().await {
+        Ok(health) => health,
+        Err(error) => return findings.wrong("", &error.to_string()),
+    };
+    findings.line("sessions", &health.sessions.to_string());
+    let damaged = health
+        .damaged
+        .iter()
+        .filter_map(|entry| Some(format!("{}: {}", entry.session_id, entry.error.as_deref()?)));
+    list_wrong(findings, "damaged", &damaged.collect::<Vec<_>>());
+    let misplaced = health.misplaced_turns.iter().map(ToString::to_string);
+    list_wrong(findings, "misplaced", &misplaced.collect::<Vec<_>>());
+    if let Some(last) = health.set_aside.last() {
+        let count = health.set_aside.len();
+        let text = format!(
+            "{count} torn by a crash and set aside, at last {}; what is not missed can be deleted",
+            last.display()
+        );
+        findings.line("line ends", &text);
+    }
+}
+
+fn list_wrong(findings: &mut Findings, what: &str, all: &[String]) {
+    if all.is_empty() {
+        return;
+    }
+    findings.wrong(what, &all.len().to_string());
+    for one in all.iter().take(NAMED_MAX) {
+        findings.wrong("", one);
+    }
+    if let Some(more @ 1..) = all.len().checked_sub(NAMED_MAX) {
+        findings.wrong("", &format!("and {more} more"));
+    }
 }
 
 fn located(found: &Located) -> String {
     format!("{} ({})", found.path.display(), found.origin)
 }
 
-fn lock_state(loaded: &Loaded) -> String {
-    let dir = match WorkDir::new(loaded.paths.work_dir.path.clone()) {
-        Ok(dir) => dir,
-        Err(error) => return error.to_string(),
-    };
-    if !dir.root().is_dir() {
-        return "not there yet; it is made at the first start".to_owned();
-    }
-    match lock::holder(&RealDisk, &dir) {
-        Ok(None) => "nobody holds it".to_owned(),
-        Ok(Some(holder)) => format!("in use by {holder}"),
-        Err(error) => error.to_string(),
-    }
-}
-
-fn terminal(text: &mut String, environment: &Environment) {
-    heading(text, "\nTerminal");
+fn terminal(findings: &mut Findings, environment: &Environment) {
+    findings.heading("\nTerminal");
     let yes = |it: bool| if it { "a terminal" } else { "no terminal" };
-    line(text, "input", yes(std::io::stdin().is_terminal()));
-    line(text, "output", yes(std::io::stdout().is_terminal()));
+    findings.line("input", yes(std::io::stdin().is_terminal()));
+    findings.line("output", yes(std::io::stdout().is_terminal()));
     for name in ["TERM", "COLORTERM", "TERM_PROGRAM", "NO_COLOR", "TMUX", "SSH_TTY"] {
         if let Some(value) = environment.variable(name) {
-            line(text, name, &value.to_string_lossy());
+            findings.line(name, &value.to_string_lossy());
         }
     }
 }
@@ -118,7 +213,7 @@ fn set_keys(environment: &Environment) -> Vec<&'static str> {
 }
 
 async fn models(
-    text: &mut String,
+    findings: &mut Findings,
     app: &App,
     providers: &[String],
     keys: &[&str],
@@ -126,44 +221,36 @@ async fn models(
     let graph = app.graph();
     let local = graph.models.local_servers(crate::models::registry::LOCAL_WAIT).await;
     app.choose_model().await;
-    let answers = match app.require_answerer() {
-        Ok(()) => {
-            let chosen = graph.default_model.get();
-            format!("{} ({})", chosen.model, chosen.why)
-        }
-        Err(error) => error.to_string(),
-    };
-    line(text, "answers", &answers);
-    flush(text)?;
+    let answers = app.require_answerer().map(|()| {
+        let chosen = graph.default_model.get();
+        format!("{} ({})", chosen.model, chosen.why)
+    });
+    findings.say("answers", answers);
+    findings.flush()?;
     for provider in providers {
         let said = match graph.models.ask_for_models(provider, SERVER_WAIT).await {
             Ok(models) => format!("{} models: {}", models.len(), few(&models)),
             Err(error) => error.to_string(),
         };
-        line(text, provider, &said);
-        flush(text)?;
+        findings.line(provider, &said);
+        findings.flush()?;
     }
     for server in local.iter().filter(|server| !providers.contains(&server.provider)) {
         let models = few(&server.models);
-        line(text, &server.provider, &format!("found on this machine: {models}"));
+        findings.line(&server.provider, &format!("found on this machine: {models}"));
     }
     if local.is_empty() {
-        line(
-            text,
+        findings.line(
             "this machine",
             "no server answers at the usual places of Ollama, llama.cpp, LM Studio and vLLM",
         );
     }
     for key in keys {
-        line(
-            text,
-            key,
-            "is set; name its service in [providers.<name>] with key = { env = \"…\" }",
-        );
+        findings
+            .line(key, "is set; name its service in [providers.<name>] with key = { env = \"…\" }");
     }
     if providers.is_empty() && local.is_empty() {
-        line(
-            text,
+        findings.line(
             "",
             "connect a model with a [providers.<name>] table; config.example.toml shows how",
         );

@@ -69,6 +69,11 @@ impl Problem {
         self.exit
     }
 
+    /// What kept the command from being done.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// A problem in these words.
     pub(super) fn new(exit: Exit, text: impl Into<String>) -> Self {
         Self { exit, text: text.into() }

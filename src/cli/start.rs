@@ -27,13 +27,16 @@ pub(super) struct Setting {
 impl Setting {
     /// Reads the configuration.
     pub(super) fn read(common: &Common) -> Result<Self, Problem> {
-        let environment = Environment::of_process();
-        let flags = Flags {
-            work_dir: common.work_dir.clone(),
-            config: common.config.clone(),
-            model: common.model.clone(),
-        };
+        let (environment, flags) = (Environment::of_process(), flags(common));
         let loaded = layer::load(&environment, &flags);
+        let loaded = loaded.map_err(|error| Problem::of(Exit::Usage, &error))?;
+        Ok(Self { loaded, environment, redactions: Redactions::default() })
+    }
+
+    /// Where things live, without a configuration: for whoever says what is wrong with that.
+    pub(super) fn places(common: &Common) -> Result<Self, Problem> {
+        let environment = Environment::of_process();
+        let loaded = Loaded::places(&environment, &flags(common));
         let loaded = loaded.map_err(|error| Problem::of(Exit::Usage, &error))?;
         Ok(Self { loaded, environment, redactions: Redactions::default() })
     }
@@ -69,6 +72,14 @@ impl Setting {
             redactions: self.redactions,
             guide_pace: slower.map(Duration::from_millis),
         })
+    }
+}
+
+fn flags(common: &Common) -> Flags {
+    Flags {
+        work_dir: common.work_dir.clone(),
+        config: common.config.clone(),
+        model: common.model.clone(),
     }
 }
 

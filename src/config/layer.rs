@@ -37,6 +37,15 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// The places alone, with every value as it comes: for whoever says what is wrong with the rest.
+    ///
+    /// # Errors
+    /// [`PathError`] if it is not known where things live.
+    pub fn places(environment: &Environment, flags: &Flags) -> Result<Self, PathError> {
+        let paths = Paths::resolve(environment, flags)?;
+        Ok(Self { config: Config::default(), paths, origins: BTreeMap::new() })
+    }
+
     /// Where the value of a key, such as `ui.theme`, was set.
     #[must_use]
     pub fn origin(&self, key: &str) -> Origin {

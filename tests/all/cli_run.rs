@@ -132,7 +132,7 @@ fn a_wrong_configuration_ends_with_two_and_names_the_place() {
     let cli = Cli::new();
     let file = cli.configure("[models]\ndefault = \"guide/guide\"\n[ui\n");
     let at = |line: usize, column: usize| format!("{}:{line}:{column}", shown(&file));
-    for arguments in [&["run", "Hello."][..], &["sessions", "list"], &["doctor"]] {
+    for arguments in [&["run", "Hello."][..], &["sessions", "list"]] {
         cli.run(arguments).check_refused(2, &[&shown(&file), ":3:"]);
     }
     cli.configure("[models]\ndefualt = \"guide/guide\"\n");
@@ -190,6 +190,57 @@ fn the_doctor_says_where_everything_is() {
     let ran = cli.run(&["doctor"]);
     ran.check_done();
     for said in ["nobody holds it", "delete.keep_days", &shown(&file)] {
+        assert!(ran.out.contains(said), "{said:?} is not said: {}", ran.out);
+    }
+}
+
+#[test]
+fn the_doctor_says_what_is_wrong_and_goes_on() {
+    let cli = Cli::new();
+    let check = |said: &[&str]| {
+        let ran = cli.run(&["doctor"]);
+        assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{}", ran.out);
+        for said in [said, &["Terminal", "no terminal", "Models"]].concat() {
+            assert!(ran.out.contains(said), "{said:?} is not said: {}", ran.out);
+        }
+    };
+    let file = shown(&cli.configure("[ui]\ntheme = 1\n"));
+    check(&["! ", &format!("{file}:2:9: ui.theme")]);
+    cli.configure("[keys.global]\nf1 = \"no-such-action\"\n");
+    check(&["! ", "no-such-action"]);
+    cli.configure("[agents]\ndefault = \"nobody\"\n");
+    check(&["! answers", "nobody"]);
+    cli.configure("");
+    fs::create_dir_all(cli.path("data")).expect("a folder");
+    fs::write(cli.work_dir(), "in the way").expect("a file");
+    check(&["! ", "there is no folder but something else", "--work-dir"]);
+}
+
+#[test]
+fn the_doctor_finds_what_is_damaged_misplaced_or_was_torn() {
+    let cli = Cli::new();
+    let id = |number: u8| format!("2026-01-02T03-04-05Z-0000042-00{number}");
+    let sessions = cli.work_dir().join("storage/sessions/2026/01/02");
+    let turns = cli.work_dir().join("storage/turns/2026");
+    for folder in [&sessions, &turns] {
+        fs::create_dir_all(folder).expect("a folder");
+    }
+    let torn = sessions.join(format!("{}.jsonl.torn-0123456789abcdef", id(0)));
+    fs::write(&torn, "{").expect("a file");
+    let ran = cli.run(&["doctor"]);
+    ran.check_done();
+    let said = format!("1 torn by a crash and set aside, at last {}", shown(&torn));
+    assert!(ran.out.contains(&said), "{}", ran.out);
+
+    fs::write(sessions.join(format!("{}.jsonl", id(1))), "{}\n").expect("a file");
+    let pipe = sessions.join(format!("{}.jsonl", id(2)));
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).expect("a pipe");
+    let turn = turns.join(format!("{}.jsonl", id(3)));
+    fs::write(&turn, "{}\n").expect("a file");
+    let ran = cli.run(&["doctor"]);
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    let remedy = format!("lies in {}; move it to ", shown(&turn));
+    for said in ["! damaged        2", &id(1), "corrupt at line 1", &shown(&pipe), &remedy] {
         assert!(ran.out.contains(said), "{said:?} is not said: {}", ran.out);
     }
 }
