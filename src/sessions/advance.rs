@@ -17,28 +17,61 @@ use crate::runtime::hub::{Received, Subscription};
 use crate::sessions::Sessions;
 use crate::sessions::error::SessionError;
 use crate::sessions::live::Registration;
-use crate::sessions::trouble::Trouble;
+use crate::sessions::trouble::{Trouble, Troubles};
 
-/// An advance under way, for whoever wants to know how it goes on.
+/// What whoever waits for an advance hears of it, once.
+enum Heard {
+    /// Its input is recorded; it goes on.
+    Taken,
+    /// It has come to rest, or not.
+    Rested(Result<(), AdvanceError>),
+}
+
+/// An advance under way, for whoever wants to know how it goes on. When nobody does any more, it is
+/// dropped, and what it would still have said of trouble goes where trouble goes.
 pub(super) struct Followed {
-    taken: oneshot::Receiver<()>,
-    rested: oneshot::Receiver<Result<(), AdvanceError>>,
+    heard: oneshot::Receiver<Heard>,
+    telling: Telling,
 }
 
 impl Followed {
-    /// Waits until the advance has come to rest.
-    pub(super) async fn outcome(self) -> Result<(), SessionError> {
-        // A closed channel means that the program is ending; nothing is to be told then.
-        Ok(self.rested.await.unwrap_or(Ok(()))?)
+    /// Waits until the advance has come to rest; of one with an input that is recorded, until then.
+    pub(super) async fn outcome(mut self) -> Result<(), SessionError> {
+        match (&mut self.heard).await {
+            Ok(Heard::Rested(rested)) => Ok(rested?),
+            // A closed channel means that the program is ending; nothing is to be told then.
+            Ok(Heard::Taken) | Err(_) => Ok(()),
+        }
     }
+}
 
-    /// Waits until the input of the advance is recorded; the advance goes on after that.
-    pub(super) async fn taken(mut self) -> Result<(), SessionError> {
-        tokio::select! {
-            biased;
-            // Both are safe to drop: they are channels of one value.
-            Ok(()) = &mut self.taken => Ok(()),
-            rested = &mut self.rested => Ok(rested.unwrap_or(Ok(()))?),
+impl Drop for Followed {
+    fn drop(&mut self) {
+        self.heard.close();
+        // Said, but not heard any more.
+        if let Ok(Heard::Rested(rested)) = self.heard.try_recv() {
+            self.telling.tell(rested);
+        }
+    }
+}
+
+/// Where the trouble of an advance goes that nobody waits for.
+#[derive(Clone)]
+struct Telling {
+    troubles: Troubles,
+    session: SessionId,
+    turn: TurnId,
+}
+
+impl Telling {
+    fn tell(&self, rested: Result<(), AdvanceError>) {
+        match rested {
+            // A refusal that nobody waits for any more is nobody's trouble.
+            Ok(()) | Err(AdvanceError::Refused(_)) => {}
+            Err(error) => {
+                let (session, turn) = (self.session.clone(), self.turn.clone());
+                self.troubles.tell(Trouble { session, turn, error: Arc::new(error) });
+            }
         }
     }
 }
@@ -69,28 +102,34 @@ impl Sessions {
             take_inputs: None,
         };
         let execution = self.parts.turns.advance_turn(turn, input.clone(), options);
-        let (taken, taken_receiver) = oneshot::channel();
-        let (rested, rested_receiver) = oneshot::channel();
+        let (hears, heard) = oneshot::channel();
         let follower = Follower {
             sessions: self.clone(),
             session: session.id.clone(),
             turn: turn.clone(),
-            awaited: input.filter(is_recorded).map(|input| Awaited { input, taken }),
+            awaited: input.filter(is_recorded),
+            hears: Some(hears),
         };
+        let telling = Telling {
+            troubles: self.troubles.clone(),
+            session: session.id.clone(),
+            turn: turn.clone(),
+        };
+        let followed = Followed { heard, telling: telling.clone() };
         let TurnExecution { events, outcome } = execution;
         drop(self.parts.tasks.spawn("follow an advance", async move {
-            let (sessions, session) = (follower.sessions.clone(), follower.session.clone());
-            let turn = follower.turn.clone();
-            let outcome = follower.follow(events, outcome).await;
+            let (outcome, hears) = follower.follow(events, outcome).await;
             drop(registration);
-            // A refusal that nobody waits for any more is nobody's trouble.
-            if let Err(Err(error)) = rested.send(outcome)
-                && !matches!(error, AdvanceError::Refused(_))
-            {
-                sessions.troubles.tell(Trouble { session, turn, error: Arc::new(error) });
+            let unheard = match hears {
+                Some(hears) => hears.send(Heard::Rested(outcome)).err(),
+                // Its input was taken, and that was all that was waited for.
+                None => Some(Heard::Rested(outcome)),
+            };
+            if let Some(Heard::Rested(outcome)) = unheard {
+                telling.tell(outcome);
             }
         }));
-        Followed { taken: taken_receiver, rested: rested_receiver }
+        followed
     }
 }
 
@@ -99,21 +138,19 @@ struct Follower {
     sessions: Sessions,
     session: SessionId,
     turn: TurnId,
-    awaited: Option<Awaited>,
-}
-
-/// An input that is to be recorded.
-struct Awaited {
-    input: ExternalInput,
-    taken: oneshot::Sender<()>,
+    /// The input that is to be recorded, until it is.
+    awaited: Option<ExternalInput>,
+    /// Who waits, until something was said.
+    hears: Option<oneshot::Sender<Heard>>,
 }
 
 impl Follower {
+    /// Follows the advance until it rests; gives how it rested and who still waits for that.
     async fn follow(
         mut self,
         events: Subscription,
         mut outcome: OutcomeFuture,
-    ) -> Result<(), AdvanceError> {
+    ) -> (Result<(), AdvanceError>, Option<oneshot::Sender<Heard>>) {
         let outcome = loop {
             tokio::select! {
                 biased;
@@ -124,11 +161,24 @@ impl Follower {
             }
         };
         let turn = self.look().await;
-        outcome?;
-        // It came to rest without the input: something had ended the turn, or stopped it, before.
-        match (self.awaited, turn) {
-            (Some(Awaited { input, .. }), Some(turn)) if !is_answered(&turn, &input) => {
-                let (turn, status) = (self.turn, turn.state.status());
+        let outcome = match (outcome, turn) {
+            // What was recorded before things went wrong was taken all the same.
+            (Err(error), Some(turn)) if !matches!(error, AdvanceError::Refused(_)) => {
+                self.acknowledge_what_stands(&turn);
+                Err(error)
+            }
+            (Err(error), _) => Err(error),
+            (Ok(_), turn) => self.check_taken(turn),
+        };
+        (outcome, self.hears)
+    }
+
+    /// Refuses an input without which the advance came to rest: something had ended the turn, or
+    /// stopped it, before.
+    fn check_taken(&self, turn: Option<Turn>) -> Result<(), AdvanceError> {
+        match (&self.awaited, turn) {
+            (Some(input), Some(turn)) if !is_answered(&turn, input) => {
+                let (turn, status) = (self.turn.clone(), turn.state.status());
                 Err(InputRefused::Ended { turn, status }.into())
             }
             (Some(_) | None, Some(_) | None) => Ok(()),
@@ -144,7 +194,11 @@ impl Follower {
                 self.acknowledge(&event);
             }
             Received::Event(_) => {}
-            Received::Lagged => drop(self.look().await),
+            Received::Lagged => {
+                if let Some(turn) = self.look().await {
+                    self.acknowledge_what_stands(&turn);
+                }
+            }
         }
     }
 
@@ -163,11 +217,19 @@ impl Follower {
         }
     }
 
+    /// As [`acknowledge`](Self::acknowledge), for what may have been recorded without being heard.
+    fn acknowledge_what_stands(&mut self, turn: &Turn) {
+        for event in &turn.events {
+            self.acknowledge(event);
+        }
+    }
+
     fn acknowledge(&mut self, event: &TurnEvent) {
-        let recorded = self.awaited.take_if(|awaited| is_record_of(event, &awaited.input));
-        if let Some(Awaited { taken, .. }) = recorded {
+        if self.awaited.take_if(|input| is_record_of(event, input)).is_some()
+            && let Some(hears) = self.hears.take()
+        {
             // Nobody waiting for it is no error.
-            taken.send(()).ok();
+            drop(hears.send(Heard::Taken));
         }
     }
 }

@@ -94,7 +94,7 @@ impl Sessions {
 
     async fn answer(&self, turn: &TurnId, input: ExternalInput) -> Result<(), SessionError> {
         let state = self.parts.turns.get_turn(turn).await?.state;
-        self.begin(&state, input).await?.taken().await
+        self.begin(&state, input).await?.outcome().await
     }
 
     /// Starts an advance of a turn with this input, unless its session is being deleted.

@@ -1,14 +1,18 @@
 //! Answers from outside, by the numbers of `spec/session-layer.md` section 13, on a scripted runtime.
 
 use turnstile::base::id::{SessionId, ToolCallId, TurnId};
+use turnstile::domain::event::Event;
 use turnstile::domain::json::Json;
 use turnstile::domain::question::Answer;
 use turnstile::domain::session::entry::{LatestTurnStatus, WaitingKind};
-use turnstile::domain::turn::event::{Decision, ToolResultData};
+use turnstile::domain::turn::event::{
+    Decision, DecisionSource, PermissionResolved, ToolResultData, TurnFact,
+};
 use turnstile::domain::turn::status::TurnStatus;
 use turnstile::runtime::api::ExternalInput;
 use turnstile::runtime::error::{AdvanceError, InputRefused, ReadError};
 use turnstile::sessions::error::SessionError;
+use turnstile::store::seam::Durability;
 use turnstile::testing::fact::json;
 use turnstile::testing::gate::Gate;
 use turnstile::testing::log::TURN;
@@ -258,4 +262,34 @@ async fn an_advance_that_breaks_down_is_told_to_whoever_follows() {
     assert!(matches!(closed, Err(SessionError::Advance(AdvanceError::NotEnded(_)))), "{closed:?}");
     world.sessions.close_interrupted(&session).await.expect("closed");
     assert!(troubles.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn trouble_after_an_answer_that_was_taken_is_told_and_the_answer_stands() {
+    let (world, [(session, turn), _]) = two_waiting(asking()).await;
+    let mut troubles = world.sessions.follow_trouble();
+    world.turns.then(Script::new().break_down());
+    allow(&world, &turn, "c1").await.expect("it is recorded");
+    let trouble = troubles.recv().await.expect("told");
+    assert_eq!((&trouble.session, &trouble.turn), (&session, &turn));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_recorded_is_taken_although_nobody_heard_of_it() {
+    let (world, [(_, turn), _]) = two_waiting(asking()).await;
+    let mut troubles = world.sessions.follow_trouble();
+    let (mut log, stored) = world.turn_repo.open(&turn).await.expect("free");
+    let fact = TurnFact::PermissionResolved(PermissionResolved {
+        tool_call_id: c1(),
+        decision: Decision::Allow,
+        source: DecisionSource::Human,
+        reason: None,
+        metadata: None,
+    });
+    let event = Event { id: turn.clone(), ts: stored.state.created_at, fact };
+    log.append(&[event], Durability::Barrier).await.expect("written");
+    log.close().await.expect("closed");
+    world.turns.refuse_advance(AdvanceError::NotEnded(turn.clone()));
+    allow(&world, &turn, "c1").await.expect("it stands in the log");
+    assert_eq!(troubles.recv().await.expect("told").turn, turn);
 }
