@@ -161,7 +161,6 @@ async fn what_has_no_log_s_name_or_lies_elsewhere_is_not_listed() {
     ] {
         fs::write(folder.join(name), "").expect("written");
     }
-    fs::create_dir(folder.join(format!("{}.jsonl", turn(9).id()))).expect("a folder");
     fs::write(folder.parent().expect("a month").join("stray"), "").expect("written");
     let store = home.store(Options::default());
     assert_eq!(store.list(LogKind::Turn).await.expect("listed"), [turn(0)]);
