@@ -57,7 +57,10 @@ pub enum Command {
     /// Tools that need a permission are denied, since nobody is asked.
     ///
     /// Exit codes: 0 answered, 1 the turn failed, 2 bad arguments or configuration, 3 trouble with
-    /// the disk, 130 interrupted.
+    /// the disk, 4 the answer was cut off (length limit, content filter), 130 interrupted.
+    ///
+    /// What had come of an answer is printed in any case; why it is not whole is said on standard
+    /// error.
     Run(Run),
     /// List, show or remove sessions
     #[command(subcommand)]

@@ -18,6 +18,8 @@ pub(super) enum Exit {
     Usage,
     /// The disk, or another process that holds the folder.
     Disk,
+    /// There is an answer, but not the whole of it.
+    CutOff,
     /// A person ended it.
     Interrupted,
 }
@@ -29,6 +31,7 @@ impl Exit {
             Self::Failed => 1,
             Self::Usage => 2,
             Self::Disk => 3,
+            Self::CutOff => 4,
             Self::Interrupted => 130,
         }
     }

@@ -126,19 +126,29 @@ async fn follow(app: &App, run: HeadlessRun, json: bool) -> Result<Exit, Problem
         Err(HeadlessError::Advance(error)) => return Err(not_advanced(&error)),
         Err(HeadlessError::Read(error)) => return Err(Problem::of(Exit::Disk, &error)),
     };
+    if !json && !result.text.is_empty() {
+        print_answer(&result.text)?;
+    }
     match result.outcome {
-        TurnOutcome::Completed(_) => {
-            if !json {
-                print_answer(&result.text)?;
-            }
-            Ok(Exit::Done)
-        }
+        TurnOutcome::Completed(completed) => match cut_off(&completed.finish_reason) {
+            None => Ok(Exit::Done),
+            Some(why) => Err(Problem::new(Exit::CutOff, why)),
+        },
         TurnOutcome::Failed(failed) => Err(Problem::new(Exit::Failed, failed.error)),
         TurnOutcome::Cancelled(_) => Ok(Exit::Interrupted),
         TurnOutcome::Suspended(_) => Err(Problem::new(
             Exit::Failed,
             "the turn waits for somebody outside, and nobody is there",
         )),
+    }
+}
+
+/// Why an answer is not whole, by its finish reason.
+fn cut_off(finish_reason: &str) -> Option<&'static str> {
+    match finish_reason {
+        "length" => Some("the answer was cut off: it reached the length limit of the model"),
+        "content-filter" => Some("the answer was cut off by the content filter of the provider"),
+        _ => None,
     }
 }
 

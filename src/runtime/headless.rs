@@ -9,6 +9,7 @@ use crate::domain::agent::RequestedAgent;
 use crate::domain::message::{Message, UserMessage};
 use crate::domain::turn::event::TurnContext;
 use crate::domain::turn::state::TurnState;
+use crate::domain::turn::step::StepEvent;
 use crate::runtime::api::{
     AdvanceOptions, CreateConfig, CreateTurn, Human, OutcomeFuture, PermissionMode, StopSignal,
     TurnOutcome, Turns,
@@ -50,7 +51,7 @@ pub struct HeadlessResult {
     pub outcome: TurnOutcome,
     /// What its log amounts to.
     pub state: TurnState,
-    /// The text of its answer; empty without one.
+    /// The text of its answer, or what had come of it when the turn ended without one.
     pub text: String,
 }
 
@@ -111,9 +112,20 @@ impl HeadlessRun {
         let text = match &outcome {
             TurnOutcome::Completed(completed) => completed.output.plain_text(),
             TurnOutcome::Suspended(_) | TurnOutcome::Failed(_) | TurnOutcome::Cancelled(_) => {
-                String::new()
+                broken_off(&state)
             }
         };
         Ok(HeadlessResult { outcome, state, text })
     }
+}
+
+/// What had come of an answer that broke off.
+fn broken_off(turn: &TurnState) -> String {
+    let last = turn.model_calls.last().filter(|call| call.response().is_none());
+    let steps = last.map(|call| call.steps.as_slice()).unwrap_or_default();
+    let texts = steps.iter().filter_map(|step| match step {
+        StepEvent::TextEnd { text } => Some(&**text),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
 }

@@ -7,7 +7,9 @@ use std::process::Stdio;
 use turnstile::domain::turn::apply::reduce_turn;
 use turnstile::domain::turn::event::TurnEvent;
 use turnstile::domain::turn::status::TurnStatus;
+use turnstile::testing::model_server::{ModelServer, Reply};
 
+use crate::app_world::with_model;
 use crate::cli_world::{Cli, Ran, shown};
 
 #[test]
@@ -63,6 +65,29 @@ fn a_turn_that_fails_ends_with_one() {
     let cli = Cli::new();
     let ran = cli.run(&["run", "Hello.", "--max-model-calls", "1"]);
     ran.check_refused(1, &["1 model call"]);
+}
+
+#[test]
+fn an_answer_that_is_not_whole_is_printed_and_says_why() {
+    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let tokio = tokio.expect("a runtime");
+    let half = || Reply::stream().text("Once upon");
+    let check = |reply: Reply, arguments: &[&str], code: i32, why: &str| {
+        let server = tokio.block_on(ModelServer::start([reply])).expect("a port");
+        let cli = Cli::new();
+        cli.configure(&with_model(&server));
+        let ran = cli.run(&[&["run", "Tell.", "--model", "lab/tiny"], arguments].concat());
+        assert_eq!(ran.code, code, "{}", ran.err);
+        assert!(ran.err.starts_with("turnstile: ") && ran.err.contains(why), "{}", ran.err);
+        ran.out
+    };
+    let cut = "the answer was cut off";
+    assert_eq!(check(half().finish("length").done(), &[], 4, cut), "Once upon\n");
+    let filtered = half().finish("content_filter").done();
+    assert_eq!(check(filtered, &[], 4, "content filter"), "Once upon\n");
+    assert_eq!(check(half().chunked().cut(), &[], 1, "lab"), "Once upon\n");
+    let events = check(half().finish("length").done(), &["--json"], 4, cut);
+    assert_eq!(events.lines().last().map(kind).as_deref(), Some("turn_completed"));
 }
 
 #[test]

@@ -44,14 +44,14 @@ async fn a_headless_turn_has_an_id_at_once_and_its_text_at_the_end() {
 }
 
 #[tokio::test]
-async fn a_headless_turn_that_fails_has_no_text() {
+async fn a_headless_turn_that_fails_has_the_text_that_had_come() {
     let world = World::bare();
     world.model.then(Reply::new().text("Once").fail(Failure::ServerError));
     let turn = headless(&world, AGENT);
     let run = start_headless(&world.runtime, turn, StopSignal::new()).await.expect("created");
     let result = run.finish(&world.runtime).await.expect("it rests");
     assert!(matches!(result.outcome, TurnOutcome::Failed(_)));
-    assert_eq!(result.text, "");
+    assert_eq!(result.text, "Once");
 }
 
 #[tokio::test]
