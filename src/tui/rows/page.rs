@@ -7,6 +7,7 @@ use crate::tui::keymap::context::Context;
 use crate::tui::line::{Line, led, wrapped};
 use crate::tui::mark::Mark;
 use crate::tui::state::State;
+use crate::tui::state::status::LastRun;
 use crate::tui::theme::Ui;
 use crate::tui::words;
 
@@ -23,7 +24,7 @@ const NAMED_MAX: usize = 4;
 #[must_use]
 pub fn new(state: &State, rect: Rect) -> Vec<Line> {
     let cols = usize::from(rect.width);
-    let mut top = ended_badly(state, cols);
+    let mut top = first_line(state, cols);
     let room = usize::from(rect.height).saturating_sub(top.len());
     let about = wrapped(ABOUT, Ui::Plain, cols.saturating_sub(2).min(ABOUT_COLS));
     let mut middle = vec![Line::of("turnstile", Ui::Assistant)];
@@ -57,11 +58,14 @@ fn keys(state: &State) -> Vec<Line> {
     actions.into_iter().filter_map(line).collect()
 }
 
-/// The first line if the last run ended badly: which sessions have interrupted turns.
-fn ended_badly(state: &State, cols: usize) -> Vec<Line> {
-    let interrupted = &state.status.interrupted;
+/// What is said if the last run ended badly: which sessions have interrupted turns.
+#[must_use]
+pub fn ended_badly(state: &State) -> Option<String> {
+    let LastRun::EndedBadly { interrupted } = &state.status.last_run else { return None };
     if interrupted.is_empty() {
-        return Vec::new();
+        let text = "The last run ended badly; it interrupted no turn, and what waited for you \
+                    still does";
+        return Some(text.to_owned());
     }
     let titles = interrupted.iter().take(NAMED_MAX).map(|session| {
         let title = state.list.entry(session).and_then(|entry| entry.title.clone());
@@ -73,7 +77,12 @@ fn ended_badly(state: &State, cols: usize) -> Vec<Line> {
         named = format!("{named} · {rest} more");
     }
     let turns = words::count(interrupted.len(), "interrupted turn");
-    let text = format!("The last run ended badly and left {turns}: {named}");
+    Some(format!("The last run ended badly and left {turns}: {named}"))
+}
+
+/// The line for it.
+fn first_line(state: &State, cols: usize) -> Vec<Line> {
+    let Some(text) = ended_badly(state) else { return Vec::new() };
     let head = Line::new().with_space(1).with_mark(Mark::Interrupted).with_space(1);
     let mut lines = led(head, &text, Ui::Strong, cols.saturating_sub(1));
     lines.push(Line::new());

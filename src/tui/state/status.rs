@@ -21,9 +21,8 @@ pub struct Status {
     pub toasts: VecDeque<Toast>,
     /// Which model answers when nothing else is said.
     pub model: Option<ChosenModel>,
-    /// The sessions whose turns were interrupted when the last run ended badly; empty if it ended
-    /// well.
-    pub interrupted: Vec<SessionId>,
+    /// How the last run ended, as long as that matters.
+    pub last_run: LastRun,
     /// Whether the window has the focus.
     pub window: Window,
     /// Whether the last frame showed anything that turns.
@@ -59,6 +58,38 @@ pub struct ChosenModel {
     pub model: ModelDescriptor,
     /// Why it.
     pub why: String,
+}
+
+/// How the last run ended, as long as that matters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum LastRun {
+    /// As it should, or everything that it left has been dealt with.
+    #[default]
+    EndedWell,
+    /// By a crash, or something of the kind.
+    EndedBadly {
+        /// The sessions whose turns it interrupted and that nobody has dealt with.
+        interrupted: Vec<SessionId>,
+    },
+}
+
+impl LastRun {
+    /// Something became of the interrupted turn of this session; with the last one, all is well.
+    pub fn dealt_with(&mut self, session: &SessionId) {
+        let Self::EndedBadly { interrupted } = self else { return };
+        let before = interrupted.len();
+        interrupted.retain(|it| it != session);
+        if interrupted.is_empty() && before > 0 {
+            *self = Self::EndedWell;
+        }
+    }
+
+    /// The person has gone on; that matters where nothing is left to be dealt with.
+    pub fn went_on(&mut self) {
+        if matches!(self, Self::EndedBadly { interrupted } if interrupted.is_empty()) {
+            *self = Self::EndedWell;
+        }
+    }
 }
 
 /// Whether the window has the focus.

@@ -7,11 +7,12 @@ use crate::domain::session::entry::LatestTurnStatus;
 use crate::domain::turn::status::TurnStatus;
 use crate::tui::action::ListAction;
 use crate::tui::effect::Effect;
+use crate::tui::rows::page;
 use crate::tui::state::State;
 use crate::tui::state::activity::Run;
 use crate::tui::state::conversation::{Load, Page};
 use crate::tui::state::list::Scan;
-use crate::tui::state::status::ChosenModel;
+use crate::tui::state::status::{ChosenModel, LastRun};
 use crate::tui::state::turns::{Folded, Slot};
 use crate::tui::update::{Effects, composer, drafts, hint, live, problem, prompts, session, tell};
 
@@ -32,7 +33,7 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         }
         Notice::IndexChanged { session, entry: Some(entry) } => {
             if entry.latest_turn_status != LatestTurnStatus::Turn(TurnStatus::Idle) {
-                state.status.interrupted.retain(|interrupted| *interrupted != session);
+                state.status.last_run.dealt_with(&session);
             }
             state.list.put(&entry);
         }
@@ -54,7 +55,10 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         Notice::TurnsLoaded { session, turns, left } => loaded(state, &session, turns, left, out),
         Notice::Joined { turn, open_call } => state.conversation.turns.join(&turn, open_call),
         Notice::Live(event) => live::take(state, event, out),
-        Notice::Sent { from, session, turn: _ } => composer::sent(state, &from, session, out),
+        Notice::Sent { from, session, turn: _ } => {
+            state.status.last_run.went_on();
+            composer::sent(state, &from, session, out);
+        }
         Notice::Deleted(sessions) => {
             let what = counted(sessions.len());
             let undo = hint::list(state, ListAction::Undo);
@@ -81,7 +85,13 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         Notice::ModelChosen { model, why } => {
             state.status.model = Some(ChosenModel { model, why });
         }
-        Notice::LastRunEndedBadly { interrupted } => state.status.interrupted = interrupted,
+        Notice::LastRunEndedBadly { interrupted } => {
+            state.status.last_run = LastRun::EndedBadly { interrupted };
+            // The empty page has a line for it.
+            if let (Some(_), Some(text)) = (state.session(), page::ended_badly(state)) {
+                problem(state, text);
+            }
+        }
         Notice::SetAside(set_aside) => problem(state, set_aside.to_string()),
         Notice::Refused { what, why } => refused(state, &what, why),
     }

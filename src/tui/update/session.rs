@@ -40,7 +40,7 @@ pub(super) fn new_page(state: &mut State, out: &mut Effects) {
 /// The session is gone. If it was on screen, the empty page is.
 pub(super) fn gone(state: &mut State, session: &SessionId, out: &mut Effects) {
     state.list.remove(session);
-    state.status.interrupted.retain(|interrupted| interrupted != session);
+    state.status.last_run.dealt_with(session);
     if state.session() != Some(session) {
         return;
     }

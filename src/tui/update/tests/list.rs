@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::script::{LIST_ROWS, Screen, commands, settings};
 use super::world::{asking, ended, listed, running};
-use crate::app::command::{Command, ListSettings, SortBy};
+use crate::app::command::{Command, DraftOf, ListSettings, SortBy};
 use crate::app::notice::Notice;
 use crate::base::clock::Timestamp;
-use crate::base::id::SessionId;
+use crate::base::id::{SessionId, TurnId};
 use crate::domain::session::entry::SessionIndexEntry;
 use crate::domain::turn::status::TurnStatus;
 use crate::tui::state::Focus;
@@ -16,6 +16,7 @@ use crate::tui::state::keys::Arming;
 use crate::tui::state::list::Scan;
 use crate::tui::state::overlay::{About, Confirm, Overlay};
 use crate::tui::state::settings::{Access, Settings};
+use crate::tui::state::status::LastRun;
 
 fn aged(id: &str, title: &str, at: i64) -> Arc<SessionIndexEntry> {
     let mut entry = SessionIndexEntry::clone(&listed(id, TurnStatus::Completed));
@@ -288,10 +289,24 @@ fn the_sessions_that_a_crash_interrupted_are_named_until_they_are_dealt_with() {
     screen.tell(Notice::LastRunEndedBadly { interrupted: ids.clone() });
     let entry = Some(listed("s1", TurnStatus::Idle));
     screen.tell(Notice::IndexChanged { session: ids[0].clone(), entry });
-    assert_eq!(screen.state.status.interrupted, ids);
+    let left = |ids: &[SessionId]| LastRun::EndedBadly { interrupted: ids.to_vec() };
+    assert_eq!(screen.state.status.last_run, left(&ids));
     let entry = Some(listed("s1", TurnStatus::Completed));
     screen.tell(Notice::IndexChanged { session: ids[0].clone(), entry });
-    assert_eq!(screen.state.status.interrupted, ids[1..]);
+    assert_eq!(screen.state.status.last_run, left(&ids[1..]));
+    screen.tell(Notice::IndexChanged { session: ids[1].clone(), entry: None });
+    assert_eq!(screen.state.status.last_run, LastRun::EndedWell);
+}
+
+#[test]
+fn a_bad_end_is_told_in_an_open_session_too_and_when_it_interrupted_nothing() {
+    let mut screen = Screen::new();
+    screen.open(&asking("s1", 1));
+    screen.tell(Notice::LastRunEndedBadly { interrupted: Vec::new() });
+    assert!(screen.toast().contains("ended badly"), "{}", screen.toast());
+    let (session, turn) = (SessionId::from("s1"), TurnId::from("t1"));
+    screen.tell(Notice::Sent { from: DraftOf::Session(session.clone()), session, turn });
+    assert_eq!(screen.state.status.last_run, LastRun::EndedWell, "the person has gone on");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::tui::state::keys::Arming;
 use crate::tui::state::list::Rename;
 use crate::tui::state::list::filter::Filter;
 use crate::tui::state::overlay::{About, Codes, Confirm, Full, Help, Overlay, Reason, Waiting};
-use crate::tui::state::status::Tone;
+use crate::tui::state::status::{LastRun, Tone};
 use crate::tui::state::turns::ModelWait;
 use crate::tui::state::{Focus, State};
 use crate::tui::theme::colour::Depth;
@@ -61,7 +61,7 @@ fn the_first_line_says_that_the_last_run_ended_badly() {
     let mut state = scenes::state(NORMAL);
     list(&mut state);
     let interrupted = ["s-cut", "s-done", "s-fork"].map(SessionId::from);
-    state.status.interrupted = interrupted.to_vec();
+    state.status.last_run = LastRun::EndedBadly { interrupted: interrupted.to_vec() };
     check("ended_badly_80x24", &state, NORMAL);
 }
 
