@@ -14,6 +14,7 @@ mod last_run;
 pub mod log;
 pub mod notice;
 pub mod notify;
+pub mod onlook;
 mod perform;
 mod providers;
 mod shut_down;
@@ -41,6 +42,7 @@ use crate::store::lock::InstanceLock;
 use crate::store::scratch::Scratch;
 use crate::store::seam::LogStore;
 use crate::store::turn_repo::TurnRepo;
+use crate::store::work_dir::WorkDir;
 
 pub use assemble::{Access, StartError, Startup, WorkPlace};
 pub use shut_down::LeaveError;
@@ -84,6 +86,7 @@ pub struct Graph {
     /// For how many days deleted sessions can be restored.
     keep_deleted_days: u64,
     scratch: Scratch,
+    dir: WorkDir,
     store: Arc<dyn LogStore>,
     /// The same store as the files that it is.
     files: jsonl::Store,

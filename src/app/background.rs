@@ -10,6 +10,7 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::agents::choice::Chosen;
 use crate::app::graph::chosen_of;
 use crate::app::notice::{Notice, Refused};
+use crate::app::onlook::Onlooker;
 use crate::app::perform::refused;
 use crate::app::{Access, App};
 use crate::base::id::SessionId;
@@ -51,6 +52,9 @@ impl App {
         if self.graph.access == Access::Full {
             let app = self.clone();
             self.spawn(async move { app.destroy_expired().await });
+        }
+        if self.graph.access == Access::ReadOnly {
+            self.spawn(Onlooker::new(self.clone()).run());
         }
     }
 

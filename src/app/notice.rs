@@ -9,6 +9,7 @@ use crate::domain::session::entry::SessionIndexEntry;
 use crate::domain::session::state::SessionState;
 use crate::domain::turn::live::{LiveEvent, OpenCall};
 use crate::domain::turn::state::TurnState;
+use crate::store::lock::Holder;
 use crate::store::log::SetAside;
 
 /// Something that happened.
@@ -104,6 +105,9 @@ pub enum Notice {
         /// The sessions.
         interrupted: Vec<SessionId>,
     },
+    /// Which other process works in the folder, where this one only looks; none if nobody does. Told
+    /// at the start and when it changes.
+    HeldBy(Option<Holder>),
     /// A log ended in a torn line, which was cut off and kept.
     SetAside(SetAside),
     /// A command was not carried out.

@@ -114,6 +114,22 @@ impl Sessions {
         })
     }
 
+    /// The ids of all sessions as the store lists them now.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be listed.
+    pub async fn ids(&self) -> Result<Vec<SessionId>, StoreError> {
+        self.parts.repo.ids().await
+    }
+
+    /// Takes over what the logs say of a session, for whoever looks on while another process writes.
+    pub async fn look_again(&self, session: &SessionId) {
+        match self.look_at(session).await {
+            Some(found) => self.index.put(found.entry, found.offset),
+            None => self.index.remove(session),
+        }
+    }
+
     /// As the scan, for one session, off this thread.
     pub(super) async fn look_at(&self, session: &SessionId) -> Option<Scanned> {
         let (scan, id) = (self.clone(), session.clone());

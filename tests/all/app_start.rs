@@ -6,6 +6,7 @@ use std::io::Write as _;
 use turnstile::agents::choice::Chosen;
 use turnstile::app::command::{Command, Decide, Draft, DraftOf, ListSettings};
 use turnstile::app::notice::{Notice, Refused};
+use turnstile::app::onlook::Onlooker;
 use turnstile::app::{Access, StartError};
 use turnstile::base::id::{SessionId, ToolCallId, TurnId};
 use turnstile::domain::question::Answer;
@@ -268,6 +269,62 @@ fn a_view_reads_everything_and_writes_nothing() {
         running.leave().await;
     });
     assert_eq!(person.tree(), before);
+}
+
+#[test]
+fn a_view_reads_along_while_another_process_works() {
+    let tokio = server_runtime();
+    let (server, gate) = server(&tokio);
+    let person = Person::with_model(&server);
+    process(async {
+        let mut working = person.start();
+        working.listed().await;
+        let mut view = person.assemble(Access::ReadOnly);
+        let mut onlooker = Onlooker::new(view.app.clone());
+        view.app.graph().sessions.scan().await.expect("listed");
+        onlooker.look().await;
+        let told = view.told();
+        let holder = told.iter().find_map(|notice| match notice {
+            Notice::HeldBy(holder) => Some(holder.as_ref()?.process),
+            _ => None,
+        });
+        assert_eq!(holder, Some(Some(std::process::id())), "{told:?}");
+
+        let joined = |notice: &Notice| matches!(notice, Notice::Joined { .. }).then_some(());
+        let (session, turn) = working.send(DraftOf::NewSession, "Count.").await;
+        gate.reached().await;
+        onlooker.look().await;
+        let status = |view: &Running| {
+            let entry = view.app.graph().sessions.index().get(&session);
+            entry.map(|entry| entry.latest_turn_status)
+        };
+        let idle = LatestTurnStatus::Turn(TurnStatus::Idle);
+        assert_eq!(status(&view), Some(idle), "it came");
+        view.app.perform(Command::Open(session.clone()));
+        view.until(joined).await;
+        onlooker.look().await;
+        gate.open();
+        working.rested(&turn).await;
+        onlooker.look().await;
+        let completed = LatestTurnStatus::Turn(TurnStatus::Completed);
+        assert_eq!(status(&view), Some(completed));
+        let ended = |notice: &Notice| match notice {
+            Notice::TurnsLoaded { turns, .. } => {
+                let view = turns.first()?.content.as_ref().ok()?;
+                view.state.terminal.as_ref().map(drop)
+            }
+            _ => None,
+        };
+        view.until(ended).await;
+        view.until(joined).await;
+        onlooker.look().await;
+        assert_eq!(view.told(), [], "nothing has changed");
+
+        working.app.delete_session(&session).await.expect("deleted");
+        view.perform(Command::Close);
+        onlooker.look().await;
+        assert_eq!(view.app.graph().sessions.list_sessions(), []);
+    });
 }
 
 /// Every command that changes something, and what is refused of it.

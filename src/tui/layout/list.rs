@@ -117,6 +117,9 @@ pub(in crate::tui) fn mark(state: &State, entry: &SessionIndexEntry) -> Option<M
     }
     let of_turn = match entry.latest_turn_status {
         LatestTurnStatus::Turn(TurnStatus::Suspended) => Some(Mark::Waiting),
+        LatestTurnStatus::Turn(TurnStatus::Idle) if state.activity.elsewhere.is_some() => {
+            Some(Mark::Running)
+        }
         LatestTurnStatus::Turn(TurnStatus::Idle) => Some(Mark::Interrupted),
         LatestTurnStatus::Turn(TurnStatus::Failed) => Some(Mark::Failed),
         LatestTurnStatus::Turn(TurnStatus::Cancelled) => Some(Mark::Stopped),
@@ -125,10 +128,14 @@ pub(in crate::tui) fn mark(state: &State, entry: &SessionIndexEntry) -> Option<M
     of_turn.or((entry.unsent > 0).then_some(Mark::Unsent))
 }
 
-/// Whether any of the sessions in sight runs.
+/// Whether any of the sessions in sight runs here. What runs elsewhere stands still.
 pub(super) fn has_spinner(area: &ListArea, state: &State) -> bool {
     let entries = area.rows.iter().filter_map(|row| state.list.entry(&row.session));
-    entries.into_iter().any(|entry| mark(state, entry) == Some(Mark::Running))
+    let runs_here = |entry: &SessionIndexEntry| {
+        state.activity.turn_of(&entry.session_id).is_some()
+            && mark(state, entry) == Some(Mark::Running)
+    };
+    entries.into_iter().any(|entry| runs_here(entry))
 }
 
 enum ListLine {

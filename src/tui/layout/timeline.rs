@@ -195,7 +195,7 @@ impl<'a> Walk<'a, '_> {
             fold: self.state.conversation.folds.of(&item),
             form: self.state.conversation.form,
             lead: self.lead(&item, before.as_ref()),
-            runs: self.state.activity.runs(&item.id.turn),
+            runs: self.state.activity.may_run(&item.id.turn),
         };
         let look = Look {
             width: self.width,

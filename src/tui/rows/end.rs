@@ -45,6 +45,10 @@ pub(super) fn rows(rows: &mut Rows, body: &EndBody<'_>, look: &Look<'_>) {
             rows.line(if fits { all } else { line.with_line(stop).cut(look.cols(0)) });
         }
         Standing::Interrupted => interrupted(rows, look),
+        Standing::Elsewhere(holder) => {
+            let text = format!("open in {holder}");
+            rows.lines(led(start(Mark::Running), &text, Ui::Muted, look.cols(0)));
+        }
     }
 }
 

@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::base::id::{SessionId, TurnId};
+use crate::store::lock::Holder;
 
 /// The turns that run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     turns: BTreeMap<TurnId, Run>,
     sessions: BTreeMap<SessionId, TurnId>,
+    /// The other process that works in the folder, where this one only looks: a turn that has not
+    /// ended is open there, and not interrupted.
+    pub elsewhere: Option<Holder>,
 }
 
 /// A turn that runs.
@@ -44,6 +48,12 @@ impl Activity {
     #[must_use]
     pub fn runs(&self, turn: &TurnId) -> bool {
         self.turns.contains_key(turn)
+    }
+
+    /// Whether this turn runs, here or perhaps elsewhere, if it has not ended.
+    #[must_use]
+    pub fn may_run(&self, turn: &TurnId) -> bool {
+        self.runs(turn) || self.elsewhere.is_some()
     }
 
     /// How this turn runs, if it does.

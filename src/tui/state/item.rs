@@ -12,6 +12,7 @@ use crate::domain::json::Json;
 use crate::domain::message::UserMessage;
 use crate::domain::turn::state::{Terminal, ToolCall};
 use crate::domain::usage::TurnUsage;
+use crate::store::lock::Holder;
 use crate::tui::state::activity::{Activity, Run};
 use crate::tui::state::turns::{Content, ModelWait, Slot, Tail, Turns};
 
@@ -144,6 +145,8 @@ pub enum Standing<'a> {
     Suspended,
     /// A crash or trouble of the program's own interrupted it. It can be resumed or closed.
     Interrupted,
+    /// It is open in another process.
+    Elsewhere(Holder),
     /// It ended.
     Ended(&'a Terminal),
 }
@@ -243,11 +246,10 @@ impl<'a> Items<'a> {
     }
 
     fn group(&self, slot: &'a Slot, number: usize) -> Vec<Item<'a>> {
-        let run = self.activity.run(&slot.id);
         match &slot.content {
             Content::Asked => vec![whole(slot, Body::Loading)],
             Content::Damaged(why) => vec![whole(slot, Body::Damaged(why))],
-            Content::Loaded(turn) => group::items(turn, &slot.live, run, number),
+            Content::Loaded(turn) => group::items(turn, &slot.live, self.activity, number),
         }
     }
 }

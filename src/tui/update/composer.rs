@@ -7,6 +7,7 @@ use crate::base::id::{SessionId, TurnId};
 use crate::domain::message::UserMessage;
 use crate::domain::session::entry::LatestTurnStatus;
 use crate::domain::turn::status::TurnStatus;
+use crate::store::lock::Holder;
 use crate::tui::action::{Action, AppAction, ComposerAction, EditAction, TurnAction};
 use crate::tui::editor::{Editor, Moved, RowMove, Shape};
 use crate::tui::effect::Effect;
@@ -20,6 +21,7 @@ use crate::tui::state::turns::Content;
 use crate::tui::update::{
     Effects, drafts, focus, hint, leave, may_write, overlay, problem, tell, text,
 };
+use crate::tui::words;
 
 /// Does what an action says in the composer.
 pub(super) fn perform(
@@ -165,6 +167,10 @@ pub(super) fn send(state: &mut State, out: &mut Effects) {
             );
             return tell(state, text);
         }
+        Standing::Elsewhere(holder) => {
+            let holder = words::holder(&holder);
+            return tell(state, format!("The turn is open in {holder}; your text is kept"));
+        }
         Standing::Interrupted(session) => {
             return overlay::ask(state, About::CloseAndSend(session), out);
         }
@@ -186,6 +192,7 @@ pub(super) enum Standing {
     Damaged,
     Running,
     Waiting(TurnId),
+    Elsewhere(Holder),
     Interrupted(SessionId),
 }
 
@@ -217,8 +224,14 @@ pub(super) fn standing(state: &State) -> Standing {
     match status {
         TurnStatus::Completed | TurnStatus::Failed | TurnStatus::Cancelled => Standing::Free,
         TurnStatus::Suspended => Standing::Waiting(turn.clone()),
-        TurnStatus::Idle => Standing::Interrupted(id.clone()),
+        TurnStatus::Idle => idle(state, id),
     }
+}
+
+/// How a session stands whose turn does not run here and waits for nobody.
+pub(super) fn idle(state: &State, session: &SessionId) -> Standing {
+    let here = || Standing::Interrupted(session.clone());
+    state.activity.elsewhere.map_or_else(here, Standing::Elsewhere)
 }
 
 /// Takes the sent text out of the composer, and nothing else.

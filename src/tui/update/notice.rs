@@ -92,6 +92,7 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
                 problem(state, text);
             }
         }
+        Notice::HeldBy(holder) => state.activity.elsewhere = holder,
         Notice::SetAside(set_aside) => problem(state, set_aside.to_string()),
         Notice::Refused { what, why } => refused(state, &what, why),
     }

@@ -9,7 +9,7 @@ use crate::tui::effect::Effect;
 use crate::tui::state::conversation::{Conversation, Page};
 use crate::tui::state::overlay::About;
 use crate::tui::state::{Focus, State};
-use crate::tui::update::composer::{Standing, standing};
+use crate::tui::update::composer::{Standing, idle, standing};
 use crate::tui::update::{Effects, drafts, focus, hint, may_write, overlay, prompts, tell};
 
 /// Puts a session on screen, with the focus in its composer; one that is damaged can only be read.
@@ -81,6 +81,9 @@ pub(super) fn turn_action(state: &mut State, action: TurnAction, out: &mut Effec
             let list = hint::anywhere(state, AppAction::WaitingList);
             tell(state, format!("The turn waits for an answer; {list} shows what for"));
         }
+        (_, Standing::Elsewhere(holder)) => {
+            tell(state, format!("The turn is open in {holder}"));
+        }
         (_, Standing::Running) => tell(state, "The turn is running"),
         (_, Standing::Free | Standing::Opening | Standing::Damaged) => {
             tell(state, "No turn is interrupted here");
@@ -101,9 +104,7 @@ fn standing_of(state: &State, session: &SessionId) -> Standing {
         return Standing::Running;
     }
     match (entry.latest_turn_status, &entry.latest_turn_id) {
-        (LatestTurnStatus::Turn(TurnStatus::Idle), Some(_)) => {
-            Standing::Interrupted(session.clone())
-        }
+        (LatestTurnStatus::Turn(TurnStatus::Idle), Some(_)) => idle(state, session),
         (LatestTurnStatus::Turn(TurnStatus::Suspended), Some(turn)) => {
             Standing::Waiting(turn.clone())
         }

@@ -9,7 +9,7 @@ use crate::domain::turn::live::{DeltaKind, OpenBlock};
 use crate::domain::turn::state::{AddedInput, ModelCall, Settlement, TerminalKind, ToolCall};
 use crate::domain::turn::status::TurnStatus;
 use crate::domain::turn::step::StepEvent;
-use crate::tui::state::activity::Run;
+use crate::tui::state::activity::Activity;
 use crate::tui::state::item::{Body, CallBody, EndBody, Growth, Item, ItemId, Part, Standing};
 use crate::tui::state::turns::{Content, Live, Loaded, Slot, Streaming};
 
@@ -50,7 +50,7 @@ pub(super) fn of(slot: &Slot, part: &Part) -> Option<usize> {
 pub(in crate::tui::state) fn items<'a>(
     turn: &'a Loaded,
     live: &'a Live,
-    run: Option<&'a Run>,
+    activity: &'a Activity,
     number: usize,
 ) -> Vec<Item<'a>> {
     let calls = turn.state.model_calls.len();
@@ -60,7 +60,7 @@ pub(in crate::tui::state) fn items<'a>(
     }
     let mut items = added(turn, calls as u64..);
     if call == calls {
-        items.push(end(turn, live, run));
+        items.push(end(turn, live, activity));
     }
     items
 }
@@ -234,13 +234,13 @@ fn steps_taken(call: &ToolCall) -> u64 {
     steps.into_iter().map(u64::from).sum()
 }
 
-fn end<'a>(turn: &'a Loaded, live: &'a Live, run: Option<&'a Run>) -> Item<'a> {
+fn end<'a>(turn: &'a Loaded, live: &'a Live, activity: &'a Activity) -> Item<'a> {
     let state = &turn.state;
-    let standing = match (&state.terminal, run) {
+    let standing = match (&state.terminal, activity.run(&state.id)) {
         (Some(terminal), _) => Standing::Ended(terminal),
         (None, Some(run)) => Standing::Running { run, wait: live.wait.as_ref() },
         (None, None) if state.status() == TurnStatus::Suspended => Standing::Suspended,
-        (None, None) => Standing::Interrupted,
+        (None, None) => activity.elsewhere.map_or(Standing::Interrupted, Standing::Elsewhere),
     };
     let kind = match &standing {
         Standing::Ended(_) => 0,
@@ -248,9 +248,11 @@ fn end<'a>(turn: &'a Loaded, live: &'a Live, run: Option<&'a Run>) -> Item<'a> {
         Standing::Running { wait: Some(_), .. } => 2,
         Standing::Suspended => 3,
         Standing::Interrupted => 4,
+        // Another process is told in other words.
+        Standing::Elsewhere(holder) => 5 + u64::from(holder.process.unwrap_or_default()),
     };
     // Every event may change what was used, and every wait of the model client its reason.
-    let revision = (turn.offset + live.waits) * 5 + kind;
+    let revision = ((turn.offset + live.waits) << 33) + kind;
     let body = EndBody { standing, began_at: state.created_at, usage: &state.usage };
     item(turn, Part::End, revision, Body::End(body))
 }

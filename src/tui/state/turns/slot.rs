@@ -9,6 +9,7 @@ use crate::base::id::TurnId;
 use crate::domain::turn::event::{TurnEvent, TurnFact};
 use crate::domain::turn::live::{self, Delta, OpenCall};
 use crate::domain::turn::state::TurnState;
+use crate::tui::state::activity::Activity;
 use crate::tui::state::item::{Growth, group};
 use crate::tui::state::turns::{Content, Folded, Live, Loaded, Streaming};
 
@@ -230,7 +231,9 @@ impl Slot {
         for number in kept..groups {
             let count = match &self.content {
                 Content::Asked | Content::Damaged(_) => 1,
-                Content::Loaded(turn) => group::items(turn, &self.live, None, number).len(),
+                Content::Loaded(turn) => {
+                    group::items(turn, &self.live, &Activity::default(), number).len()
+                }
             };
             self.counts.push(count);
             self.item_count += count;

@@ -10,6 +10,9 @@ use crate::base::clock::Timestamp;
 use crate::base::id::{SessionId, TurnId};
 use crate::domain::session::entry::SessionIndexEntry;
 use crate::domain::turn::status::TurnStatus;
+use crate::store::lock::Holder;
+use crate::tui::layout;
+use crate::tui::mark::Mark;
 use crate::tui::state::Focus;
 use crate::tui::state::conversation::{Load, Page};
 use crate::tui::state::keys::Arming;
@@ -307,6 +310,28 @@ fn a_bad_end_is_told_in_an_open_session_too_and_when_it_interrupted_nothing() {
     let (session, turn) = (SessionId::from("s1"), TurnId::from("t1"));
     screen.tell(Notice::Sent { from: DraftOf::Session(session.clone()), session, turn });
     assert_eq!(screen.state.status.last_run, LastRun::EndedWell, "the person has gone on");
+}
+
+#[test]
+fn what_is_open_in_another_process_is_neither_interrupted_nor_offered_to_be_resumed() {
+    let mut screen = Screen::with(Settings { access: Access::ReadOnly, ..settings() });
+    let session = SessionId::from("s1");
+    let entry = Some(listed("s1", TurnStatus::Idle));
+    screen.tell(Notice::IndexChanged { session: session.clone(), entry });
+    screen.keys("Shift-Tab Shift-Tab");
+    screen.state.list.selected = Some(session.clone());
+    let mark = |screen: &Screen| {
+        let entry = screen.state.list.entry(&session).expect("it is listed");
+        layout::list::mark(&screen.state, entry)
+    };
+    assert_eq!(mark(&screen), Some(Mark::Interrupted));
+    let holder = Holder { process: Some(77), since: None };
+    screen.tell(Notice::HeldBy(Some(holder)));
+    assert_eq!(mark(&screen), Some(Mark::Running));
+    assert_eq!(commands(screen.keys("C")), []);
+    assert_eq!(screen.toast(), "The turn is open in process 77");
+    screen.tell(Notice::HeldBy(None));
+    assert_eq!(mark(&screen), Some(Mark::Interrupted));
 }
 
 #[test]

@@ -30,6 +30,7 @@ pub(super) fn shown(screen: &Screen) -> Vec<String> {
         Body::End(end) => match end.standing {
             Standing::Running { .. } => "running".to_owned(),
             Standing::Suspended => "waiting".to_owned(),
+            Standing::Elsewhere(holder) => format!("open in {holder}"),
             Standing::Interrupted => "interrupted".to_owned(),
             Standing::Ended(_) => "end".to_owned(),
         },
