@@ -18,9 +18,15 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 /// What a view knows of the other process.
 pub struct Onlooker {
     app: App,
-    /// Who was told to hold the folder; not told yet without it.
-    holder: Option<Option<Holder>>,
+    told: Told,
     seen: Option<Seen>,
+}
+
+/// What was told of who holds the folder.
+#[derive(PartialEq, Eq)]
+enum Told {
+    Nothing,
+    HeldBy(Option<Holder>),
 }
 
 /// The open session as it was last looked at.
@@ -35,7 +41,7 @@ impl Onlooker {
     /// Somebody who has not looked yet.
     #[must_use]
     pub fn new(app: App) -> Self {
-        Self { app, holder: None, seen: None }
+        Self { app, told: Told::Nothing, seen: None }
     }
 
     /// Looks until the program ends.
@@ -55,8 +61,8 @@ impl Onlooker {
     /// Looks once, and tells what is news.
     pub async fn look(&mut self) {
         let holder = self.find_holder().await;
-        if self.holder != Some(holder) {
-            self.holder = Some(holder);
+        if self.told != Told::HeldBy(holder) {
+            self.told = Told::HeldBy(holder);
             self.app.tell(Notice::HeldBy(holder)).await;
         }
         let list = match holder {

@@ -102,34 +102,34 @@ impl Sessions {
             take_inputs: None,
         };
         let execution = self.parts.turns.advance_turn(turn, input.clone(), options);
-        let (hears, heard) = oneshot::channel();
+        let (waits, heard) = oneshot::channel();
         let follower = Follower {
             sessions: self.clone(),
             session: session.id.clone(),
             turn: turn.clone(),
             awaited: input.filter(is_recorded),
-            hears: Some(hears),
+            waits: Some(waits),
         };
         let telling = Telling {
             troubles: self.troubles.clone(),
             session: session.id.clone(),
             turn: turn.clone(),
         };
-        let followed = Followed { heard, telling: telling.clone() };
+        let in_background = telling.clone();
         let TurnExecution { events, outcome } = execution;
         drop(self.parts.tasks.spawn("follow an advance", async move {
-            let (outcome, hears) = follower.follow(events, outcome).await;
+            let (outcome, waits) = follower.follow(events, outcome).await;
             drop(registration);
-            let unheard = match hears {
-                Some(hears) => hears.send(Heard::Rested(outcome)).err(),
+            let unheard = match waits {
+                Some(waits) => waits.send(Heard::Rested(outcome)).err(),
                 // Its input was taken, and that was all that was waited for.
                 None => Some(Heard::Rested(outcome)),
             };
             if let Some(Heard::Rested(outcome)) = unheard {
-                telling.tell(outcome);
+                in_background.tell(outcome);
             }
         }));
-        followed
+        Followed { heard, telling }
     }
 }
 
@@ -141,7 +141,7 @@ struct Follower {
     /// The input that is to be recorded, until it is.
     awaited: Option<ExternalInput>,
     /// Who waits, until something was said.
-    hears: Option<oneshot::Sender<Heard>>,
+    waits: Option<oneshot::Sender<Heard>>,
 }
 
 impl Follower {
@@ -168,21 +168,20 @@ impl Follower {
                 Err(error)
             }
             (Err(error), _) => Err(error),
-            (Ok(_), turn) => self.check_taken(turn),
+            (Ok(_), turn) => match self.passed_over(turn) {
+                Some(refused) => Err(refused.into()),
+                None => Ok(()),
+            },
         };
-        (outcome, self.hears)
+        (outcome, self.waits)
     }
 
-    /// Refuses an input without which the advance came to rest: something had ended the turn, or
-    /// stopped it, before.
-    fn check_taken(&self, turn: Option<Turn>) -> Result<(), AdvanceError> {
-        match (&self.awaited, turn) {
-            (Some(input), Some(turn)) if !is_answered(&turn, input) => {
-                let (turn, status) = (self.turn.clone(), turn.state.status());
-                Err(InputRefused::Ended { turn, status }.into())
-            }
-            (Some(_) | None, Some(_) | None) => Ok(()),
-        }
+    /// Whether the advance came to rest without its input: something had ended the turn, or stopped
+    /// it, before.
+    fn passed_over(&self, turn: Option<Turn>) -> Option<InputRefused> {
+        let (input, turn) = (self.awaited.as_ref()?, turn?);
+        let (id, status) = (self.turn.clone(), turn.state.status());
+        (!is_answered(&turn, input)).then_some(InputRefused::Ended { turn: id, status })
     }
 
     async fn heed(&mut self, received: Received) {
@@ -226,10 +225,10 @@ impl Follower {
 
     fn acknowledge(&mut self, event: &TurnEvent) {
         if self.awaited.take_if(|input| is_record_of(event, input)).is_some()
-            && let Some(hears) = self.hears.take()
+            && let Some(waits) = self.waits.take()
         {
             // Nobody waiting for it is no error.
-            drop(hears.send(Heard::Taken));
+            drop(waits.send(Heard::Taken));
         }
     }
 }

@@ -103,7 +103,7 @@ fn a_torn_line_that_is_set_aside_is_told_with_its_place() {
         let mut running = person.start();
         running.listed().await;
         let log = LogId::turn(&turn).expect("valid");
-        let date = &turn.as_str()[..10].replace('-', "/");
+        let date = turn.as_str().get(..10).expect("an id begins with a date").replace('-', "/");
         let file = person.work_dir().join(format!("storage/turns/{date}/{turn}.jsonl"));
         let mut open = fs::OpenOptions::new().append(true).open(file).expect("there");
         open.write_all(b"{\"type\":\"mod").expect("torn");

@@ -260,11 +260,11 @@ fn the_doctor_finds_what_is_damaged_misplaced_or_was_torn() {
     fs::write(sessions.join(format!("{}.jsonl", id(1))), "{}\n").expect("a file");
     let pipe = sessions.join(format!("{}.jsonl", id(2)));
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).expect("a pipe");
-    let turn = turns.join(format!("{}.jsonl", id(3)));
-    fs::write(&turn, "{}\n").expect("a file");
+    let moved = turns.join(format!("{}.jsonl", id(3)));
+    fs::write(&moved, "{}\n").expect("a file");
     let ran = cli.run(&["doctor"]);
     assert_eq!(ran.code, 1, "{}", ran.out);
-    let remedy = format!("lies in {}; move it to ", shown(&turn));
+    let remedy = format!("lies in {}; move it to ", shown(&moved));
     for said in ["! damaged        2", &id(1), "corrupt at line 1", &shown(&pipe), &remedy] {
         assert!(ran.out.contains(said), "{said:?} is not said: {}", ran.out);
     }

@@ -1,9 +1,12 @@
 //! What the program told.
 
+use std::sync::Arc;
+
 use crate::app::command::{Command, DraftOf};
 use crate::app::notice::{LoadedTurn, Notice, Refused};
 use crate::base::id::SessionId;
 use crate::domain::session::entry::LatestTurnStatus;
+use crate::domain::session::state::SessionState;
 use crate::domain::turn::status::TurnStatus;
 use crate::tui::action::ListAction;
 use crate::tui::effect::Effect;
@@ -38,20 +41,7 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
             state.list.put(&entry);
         }
         Notice::IndexChanged { session, entry: None } => session::gone(state, &session, out),
-        Notice::SessionOpened { session, state: opened } => {
-            let Page::Session { id, load } = &mut state.conversation.page else { return };
-            if *id != session {
-                return;
-            }
-            match opened {
-                Ok(opened) => {
-                    state.conversation.turns.announce(&opened.turns);
-                    let left = opened.turns.len();
-                    *load = Load::Open { state: opened, left };
-                }
-                Err(why) => *load = Load::Unreadable(why),
-            }
-        }
+        Notice::SessionOpened { session, state: opened } => self::opened(state, &session, opened),
         Notice::TurnsLoaded { session, turns, left } => loaded(state, &session, turns, left, out),
         Notice::Joined { turn, open_call } => state.conversation.turns.join(&turn, open_call),
         Notice::Live(event) => live::take(state, event, out),
@@ -95,6 +85,21 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         Notice::HeldBy(holder) => state.activity.elsewhere = holder,
         Notice::SetAside(set_aside) => problem(state, set_aside.to_string()),
         Notice::Refused { what, why } => refused(state, &what, why),
+    }
+}
+
+fn opened(state: &mut State, session: &SessionId, opened: Result<Arc<SessionState>, String>) {
+    let Page::Session { id, load } = &mut state.conversation.page else { return };
+    if id != session {
+        return;
+    }
+    match opened {
+        Ok(opened) => {
+            state.conversation.turns.announce(&opened.turns);
+            let left = opened.turns.len();
+            *load = Load::Open { state: opened, left };
+        }
+        Err(why) => *load = Load::Unreadable(why),
     }
 }
 
