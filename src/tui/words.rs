@@ -6,11 +6,18 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
 use crate::base::clock::Timestamp;
+use crate::store::lock::Holder;
 
 /// The time of day: `10:31`.
 #[must_use]
 pub fn clock(at: Timestamp, zone: &TimeZone) -> String {
     local(at, zone).strftime("%H:%M").to_string()
+}
+
+/// The process that holds the folder: `process 1234`.
+#[must_use]
+pub fn holder(holder: &Holder) -> String {
+    holder.process.map_or_else(|| "another process".to_owned(), |id| format!("process {id}"))
 }
 
 /// The time of day to the second: `10:31:07`.

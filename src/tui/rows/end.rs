@@ -46,7 +46,8 @@ pub(super) fn rows(rows: &mut Rows, body: &EndBody<'_>, look: &Look<'_>) {
         }
         Standing::Interrupted => interrupted(rows, look),
         Standing::Elsewhere(holder) => {
-            let text = format!("open in {holder}");
+            let since = holder.since.map(|at| format!("since {}", words::clock(at, look.zone)));
+            let text = format!("open in {}{}", words::holder(holder), joined([since]));
             rows.lines(led(start(Mark::Running), &text, Ui::Muted, look.cols(0)));
         }
     }

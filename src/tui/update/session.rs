@@ -11,6 +11,7 @@ use crate::tui::state::overlay::About;
 use crate::tui::state::{Focus, State};
 use crate::tui::update::composer::{Standing, idle, standing};
 use crate::tui::update::{Effects, drafts, focus, hint, may_write, overlay, prompts, tell};
+use crate::tui::words;
 
 /// Puts a session on screen, with the focus in its composer; one that is damaged can only be read.
 pub(super) fn open(state: &mut State, session: &SessionId, out: &mut Effects) {
@@ -82,7 +83,7 @@ pub(super) fn turn_action(state: &mut State, action: TurnAction, out: &mut Effec
             tell(state, format!("The turn waits for an answer; {list} shows what for"));
         }
         (_, Standing::Elsewhere(holder)) => {
-            tell(state, format!("The turn is open in {holder}"));
+            tell(state, format!("The turn is open in {}", words::holder(&holder)));
         }
         (_, Standing::Running) => tell(state, "The turn is running"),
         (_, Standing::Free | Standing::Opening | Standing::Damaged) => {
