@@ -16,6 +16,8 @@ use crate::domain::turn::live::{LiveEvent, News, OpenCall};
 use crate::domain::turn::state::TurnState;
 use crate::runtime::hub::{Hub, Received, Subscription};
 use crate::sessions::Sessions;
+use crate::sessions::error::SessionError;
+use crate::store::error::StoreError;
 use crate::store::turn_repo::TurnRepo;
 
 /// How many of the latest turns come at once: more than any screen shows.
@@ -148,10 +150,7 @@ impl Follower {
         let state = match self.sessions.get_session(&session).await {
             Ok(state) => Arc::new(state),
             Err(error) => {
-                // The list may know better: a file in a wrong folder is missing from its own.
-                let listed = self.sessions.index().get(&session);
-                let known = listed.and_then(|entry| entry.error.clone());
-                let state = Err(known.unwrap_or_else(|| error.to_string()));
+                let state = Err(self.missing(&session, &error).unwrap_or(error.to_string()));
                 return self.tell(Notice::SessionOpened { session, state }).await;
             }
         };
@@ -166,6 +165,16 @@ impl Follower {
         let joined = self.subscription.watch(&last.id);
         open.watched.push(last.id.clone());
         self.show_turns(&last, joined.running, joined.open_call).await
+    }
+
+    /// Where a session is that is not in its place, as the list knows.
+    fn missing(&self, session: &SessionId, error: &SessionError) -> Option<String> {
+        match error {
+            SessionError::Store(StoreError::NotFound(_)) => {
+                self.sessions.index().get(session)?.error.clone()
+            }
+            _ => None,
+        }
     }
 
     /// The latest turns at once; the others, which have ended and change no more, in the background.

@@ -228,15 +228,24 @@ async fn a_session_that_is_closed_streams_no_more() {
 async fn a_session_that_cannot_be_read_says_why() {
     let person = Person::new(GUIDE);
     let mut running = person.start();
-    let made = running.app.graph().sessions.create_session(NewSession::default()).await;
-    let session = made.expect("created");
-    let id = session.as_str();
-    let date = id.get(..10).expect("an id begins with a date").replace('-', "/");
-    let file = person.work_dir().join(format!("storage/sessions/{date}/{id}.jsonl"));
-    std::fs::write(&file, "{}\n").expect("written");
-    for (asked, why) in
-        [(session, "is corrupt at line 1"), (SessionId::from("x"), "not a valid id")]
-    {
+    running.listed().await;
+    let sessions = running.app.graph().sessions.clone();
+    let made = async || sessions.create_session(NewSession::default()).await.expect("created");
+    let (session, moved) = (made().await, made().await);
+    let below = person.work_dir().join("storage/sessions");
+    let file = |id: &SessionId| {
+        let id = id.as_str();
+        let date = id.get(..10).expect("an id begins with a date").replace('-', "/");
+        below.join(format!("{date}/{id}.jsonl"))
+    };
+    std::fs::write(file(&session), "{}\n").expect("written");
+    std::fs::rename(file(&moved), below.join(format!("{moved}.jsonl"))).expect("moved");
+    sessions.scan().await.expect("listed");
+    for (asked, why) in [
+        (session, "is corrupt at line 1"),
+        (moved, "; move it to "),
+        (SessionId::from("x"), "not a valid id"),
+    ] {
         open(&running, &asked);
         let opened = running
             .until(|notice| match notice {
