@@ -1,4 +1,6 @@
-//! Ids: names of turns, sessions and tool calls, and the generator of new ones.
+//! Ids: names of turns, sessions, tool calls and waiting messages, and the generators of new ones.
+
+mod event;
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -8,6 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::base::clock::{Clock, Timestamp};
+
+pub use event::EventIds;
 
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -68,6 +72,12 @@ text_id! {
 text_id! {
     /// The id of a tool call. Ours are `<turnId>_<n>`; other implementations may use any text.
     ToolCallId
+}
+
+text_id! {
+    /// The id of something that comes into a session from outside, such as a message that waits: a
+    /// UUID of version 7 (`design/mailbox.md`). Its form is checked before a path is made of it.
+    EventId
 }
 
 impl ToolCallId {
