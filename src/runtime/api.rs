@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::clock::Timestamp;
-use crate::base::id::{SessionId, ToolCallId, TurnId};
+use crate::base::id::{EventId, SessionId, ToolCallId, TurnId};
 use crate::domain::agent::{ModelDescriptor, RequestedAgent, ResolvedAgent};
 use crate::domain::json::Json;
 use crate::domain::message::UserMessage;
@@ -161,11 +161,29 @@ impl StopSignal {
     }
 }
 
-/// Messages that were typed while a turn runs, taken in at its next boundary.
+/// Messages that were typed while a turn runs, taken in at its next boundary, in two steps: what was
+/// claimed is nobody else's, and is the turn's once it stands in the log. Should the program die
+/// between the two, the log says what became of it.
 #[async_trait]
 pub trait TakeInputs: Send + Sync {
-    /// Takes the messages that wait, in order. They are given to the turn at once.
-    async fn take(&self, turn: &TurnId) -> Vec<Arc<UserMessage>>;
+    /// Claims the messages that wait, in order.
+    async fn claim(&self, turn: &TurnId) -> Vec<Claimed>;
+
+    /// What was claimed stands in the log, durably.
+    async fn confirm(&self, turn: &TurnId, claimed: &[Claimed]);
+
+    /// What was claimed could not be recorded, as far as is known here. What the log has of it all
+    /// the same is the turn's.
+    async fn give_back(&self, turn: &TurnId, claimed: &[Claimed]);
+}
+
+/// A message that was claimed for a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    /// Which one.
+    pub id: EventId,
+    /// The message, as the turn gets it.
+    pub message: Arc<UserMessage>,
 }
 
 /// Finds what an agent is: its prompt, its model, its tools.

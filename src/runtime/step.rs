@@ -85,15 +85,25 @@ impl Advance {
 
     async fn take_inputs(&self) -> Result<(), AdvanceError> {
         let Some(source) = &self.take_inputs else { return Ok(()) };
-        let messages = source.take(&self.cell.turn).await;
+        let turn = &self.cell.turn;
+        let claimed = source.claim(turn).await;
+        if claimed.is_empty() {
+            return Ok(());
+        }
         let added = |state: &TurnState| {
             let first = state.inputs.len() as u64 + 1;
-            let inputs = (first..).zip(messages).map(|(input_index, message)| {
+            let inputs = (first..).zip(&claimed).map(|(input_index, claimed)| {
+                let message = Arc::clone(&claimed.message);
                 TurnFact::InputAdded(InputAdded { input_index, message })
             });
             Ok(inputs.collect())
         };
-        self.cell.commit_with(&self.parts, added).await
+        let recorded = self.cell.commit_with(&self.parts, added).await;
+        match &recorded {
+            Ok(()) => source.confirm(turn, &claimed).await,
+            Err(_) => source.give_back(turn, &claimed).await,
+        }
+        recorded
     }
 }
 

@@ -32,7 +32,7 @@ use crate::store::seam::Durability;
 use crate::store::turn_repo::TurnRepo;
 use crate::testing::fact::{model, tools};
 use crate::testing::gate::Gate;
-use crate::testing::turns::inputs::{accepted, cancelled};
+use crate::testing::turns::inputs::{accepted, added, cancelled};
 use crate::testing::turns::script::{Step, outstanding};
 
 pub use script::{Script, answering, asking, questioning};
@@ -66,6 +66,7 @@ struct Plan {
     after_create: Option<Gate>,
     no_creation: Option<ResolveError>,
     arrivals: Option<Gate>,
+    after_claim: Option<Gate>,
     no_advance: Option<AdvanceError>,
 }
 
@@ -139,6 +140,11 @@ impl ScriptedTurns {
     /// The next advance stops at the gate before anything else.
     pub fn stop_arrival(&self, gate: &Gate) {
         self.0.plan().arrivals = Some(gate.clone());
+    }
+
+    /// The next messages that are taken in are claimed, and recorded once the gate is open.
+    pub fn stop_after_claim(&self, gate: &Gate) {
+        self.0.plan().after_claim = Some(gate.clone());
     }
 
     /// The next advance ends like this, and does nothing.
@@ -319,6 +325,7 @@ impl Stage {
                     () = gate.pass() => {}
                 },
                 Step::Hold(gate) => gate.pass().await,
+                Step::TakeInputs => self.take_inputs(turn, options).await?,
                 Step::Break => return Err(AdvanceError::NotEnded(turn.clone())),
                 _ => self.record(turn, |state| Ok(step.facts(state))).await?,
             }
@@ -327,6 +334,26 @@ impl Stage {
             }
         }
         self.rest(turn).await
+    }
+
+    async fn take_inputs(
+        &self,
+        turn: &TurnId,
+        options: &AdvanceOptions,
+    ) -> Result<(), AdvanceError> {
+        let Some(source) = &options.take_inputs else { return Ok(()) };
+        let claimed = source.claim(turn).await;
+        let messages: Vec<_> = claimed.iter().map(|it| Arc::clone(&it.message)).collect();
+        let gate = self.plan().after_claim.take();
+        if let Some(gate) = gate {
+            gate.pass().await;
+        }
+        let recorded = self.record(turn, |state| Ok(added(state, messages))).await;
+        match &recorded {
+            Ok(()) => source.confirm(turn, &claimed).await,
+            Err(_) => source.give_back(turn, &claimed).await,
+        }
+        recorded
     }
 
     async fn rest(&self, turn: &TurnId) -> Result<TurnOutcome, AdvanceError> {

@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use turnstile::base::id::TurnId;
+use turnstile::base::id::{EventId, TurnId};
 use turnstile::domain::message::UserMessage;
 use turnstile::domain::turn::event::MODEL_CALL_LIMIT;
 use turnstile::domain::turn::status::TurnStatus;
 use turnstile::runtime::api::{
-    AdvanceOptions, CreateConfig, CreateTurn, StopSignal, TakeInputs, TurnOutcome, Turns as _,
+    AdvanceOptions, Claimed, CreateConfig, CreateTurn, StopSignal, TakeInputs, TurnOutcome,
+    Turns as _,
 };
 use turnstile::runtime::error::{AdvanceError, InputRefused};
 use turnstile::testing::checker::Says;
@@ -20,24 +21,51 @@ use turnstile::testing::store::scripted::ScriptedStore;
 use turnstile::testing::tools::{FakeTool, Gate};
 use turnstile::testing::world::{Setting, World, allow, answer, options, stopped_by};
 
-/// Messages that wait for a turn, one list for each boundary to come.
-struct Waiting(Mutex<VecDeque<Vec<&'static str>>>);
+/// Messages that wait for a turn, one list for each boundary to come, and what became of them.
+struct Waiting {
+    boundaries: Mutex<VecDeque<Vec<&'static str>>>,
+    told: Mutex<Vec<String>>,
+}
 
 impl Waiting {
     fn new(boundaries: impl IntoIterator<Item = Vec<&'static str>>) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(boundaries.into_iter().collect())))
+        let boundaries = Mutex::new(boundaries.into_iter().collect());
+        Arc::new(Self { boundaries, told: Mutex::default() })
     }
 
     fn left(&self) -> usize {
-        self.0.lock().expect("nobody panicked").len()
+        self.boundaries.lock().expect("nobody panicked").len()
     }
+
+    fn told(&self) -> Vec<String> {
+        self.told.lock().expect("nobody panicked").clone()
+    }
+
+    fn tell(&self, what: &str, claimed: &[Claimed]) {
+        let ids: Vec<_> = claimed.iter().map(|it| it.id.as_str()).collect();
+        let line = format!("{what} {}", ids.join(" "));
+        self.told.lock().expect("nobody panicked").push(line);
+    }
+}
+
+/// A claimed message, whose id is its text.
+fn claimed(text: &str) -> Claimed {
+    Claimed { id: EventId::from(text), message: Arc::new(UserMessage::text(text)) }
 }
 
 #[async_trait]
 impl TakeInputs for Waiting {
-    async fn take(&self, _: &TurnId) -> Vec<Arc<UserMessage>> {
-        let boundary = self.0.lock().expect("nobody panicked").pop_front();
-        boundary.unwrap_or_default().into_iter().map(|it| Arc::new(UserMessage::text(it))).collect()
+    async fn claim(&self, _: &TurnId) -> Vec<Claimed> {
+        let boundary = self.boundaries.lock().expect("nobody panicked").pop_front();
+        boundary.unwrap_or_default().into_iter().map(claimed).collect()
+    }
+
+    async fn confirm(&self, _: &TurnId, claimed: &[Claimed]) {
+        self.tell("confirmed", claimed);
+    }
+
+    async fn give_back(&self, _: &TurnId, claimed: &[Claimed]) {
+        self.tell("given back", claimed);
     }
 }
 
@@ -73,6 +101,20 @@ async fn messages_are_taken_in_before_each_model_call_and_not_after_the_answer()
         ]
     );
     assert_eq!(waiting.left(), 1, "it becomes the next turn");
+    assert_eq!(waiting.told(), ["confirmed wait", "confirmed also and"]);
+}
+
+#[tokio::test]
+async fn what_is_claimed_and_cannot_be_recorded_is_given_back() {
+    let store = ScriptedStore::new(Arc::new(memory_store()));
+    let world = World::over(Arc::new(store.clone()), Setting::default());
+    let waiting = Waiting::new([vec!["wait", "and"]]);
+    let turn = world.ask("Do it.").await;
+    store.fail_at("input_added");
+    let outcome = world.start_with(&turn, None, steered_by(&waiting)).outcome.await;
+    assert!(matches!(outcome, Err(AdvanceError::Store(_))), "{outcome:?}");
+    assert_eq!(waiting.told(), ["given back wait and"]);
+    assert_eq!(world.log(&turn).len(), 1, "nothing was recorded");
 }
 
 #[tokio::test]
@@ -102,10 +144,12 @@ async fn a_stop_while_messages_are_taken_in_sends_nothing_and_keeps_them() {
     struct Stopping(StopSignal);
     #[async_trait]
     impl TakeInputs for Stopping {
-        async fn take(&self, _: &TurnId) -> Vec<Arc<UserMessage>> {
+        async fn claim(&self, _: &TurnId) -> Vec<Claimed> {
             self.0.stop(None);
-            vec![Arc::new(UserMessage::text("wait"))]
+            vec![claimed("wait")]
         }
+        async fn confirm(&self, _: &TurnId, _: &[Claimed]) {}
+        async fn give_back(&self, _: &TurnId, _: &[Claimed]) {}
     }
     let world = World::bare();
     let turn = world.ask("Do it.").await;

@@ -17,7 +17,9 @@ impl EventId {
     pub fn is_well_formed(&self) -> bool {
         let parsed = Uuid::try_parse(self.as_str());
         // One spelling only: two names of one id would be two messages.
-        parsed.is_ok_and(|id| id.get_version_num() == 7 && id.hyphenated().to_string() == self.as_str())
+        parsed.is_ok_and(|id| {
+            id.get_version_num() == 7 && id.hyphenated().to_string() == self.as_str()
+        })
     }
 }
 

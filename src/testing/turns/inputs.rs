@@ -1,10 +1,13 @@
 //! What an input amounts to in a scripted turn, refused as the runtime refuses it.
 
+use std::sync::Arc;
+
 use crate::base::id::ToolCallId;
 use crate::domain::agent::Execution;
+use crate::domain::message::UserMessage;
 use crate::domain::turn::event::{
-    DecisionSource, PermissionResolved, ResultSource, ToolProgress, ToolResult, TurnCancelled,
-    TurnFact,
+    DecisionSource, InputAdded, PermissionResolved, ResultSource, ToolProgress, ToolResult,
+    TurnCancelled, TurnFact,
 };
 use crate::domain::turn::state::{ToolCall, TurnState};
 use crate::runtime::api::ExternalInput;
@@ -58,6 +61,13 @@ fn awaiting(state: &TurnState, call: &ToolCallId) -> Result<(ToolCallId, String)
     let found = find(state, call)?;
     let pending = found.awaits_async_result().then(|| (call.clone(), found.name.clone()));
     pending.ok_or_else(|| InputRefused::NoResultPending(call.clone()))
+}
+
+/// The facts that messages make which are taken in.
+pub(super) fn added(state: &TurnState, messages: Vec<Arc<UserMessage>>) -> Vec<TurnFact> {
+    let numbered = (state.inputs.len() as u64 + 1..).zip(messages);
+    let added = |(input_index, message)| TurnFact::InputAdded(InputAdded { input_index, message });
+    numbered.map(added).collect()
 }
 
 /// The facts that end a turn; none if it has ended.

@@ -40,6 +40,8 @@ pub(super) enum Step {
     Suspend,
     Answer(String),
     Fail(Option<String>),
+    /// Messages that wait are taken in.
+    TakeInputs,
     /// Stops until the gate is open or the turn is stopped.
     Gate(Gate),
     /// Stops until the gate is open, whoever stops the turn.
@@ -137,6 +139,12 @@ impl Script {
         self.then(Step::Fail(Some(code.to_owned())))
     }
 
+    /// Takes in the messages that wait, as before a model call.
+    #[must_use]
+    pub fn boundary(self) -> Self {
+        self.then(Step::TakeInputs)
+    }
+
     /// Stops here until the gate is open, or the turn is stopped.
     #[must_use]
     pub fn gate(self, gate: &Gate) -> Self {
@@ -212,7 +220,7 @@ impl Step {
                 let failed = TurnFact::Failed(TurnFailed { error, code, usage: usage() });
                 vec![requested(state), call_failed(index), failed]
             }
-            Self::Gate(_) | Self::Hold(_) | Self::Break => Vec::new(),
+            Self::TakeInputs | Self::Gate(_) | Self::Hold(_) | Self::Break => Vec::new(),
         }
     }
 }
@@ -251,6 +259,8 @@ fn requested(state: &TurnState) -> TurnFact {
         refs.push(format!("assistant:{}", index - 1));
         refs.extend(state.last_batch().iter().map(|call| format!("toolResult:{}", call.id)));
     }
+    let added = (1..).zip(&state.inputs).filter(|(_, input)| input.first_call == index);
+    refs.extend(added.map(|(number, _)| format!("input:{number}")));
     request_in(&state.definition.context, index, &refs.join(" "))
 }
 
