@@ -15,5 +15,6 @@ mod send;
 mod service;
 mod stop;
 pub mod trouble;
+pub mod waiting;
 
 pub use service::{Sessions, SessionsParts};

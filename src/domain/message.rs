@@ -147,6 +147,31 @@ impl UserMessage {
         Self { content: Content::from(text), user_message_context: None, provider_options: None }
     }
 
+    /// A message of a text and what goes with it.
+    #[must_use]
+    pub fn with_attachments(text: &str, attachments: Vec<UserPart>) -> Self {
+        let message = Self::text(text);
+        if attachments.is_empty() {
+            return message;
+        }
+        let text = UserPart::Text(UserText { text: text.to_owned() });
+        Self { content: Content::Parts([text].into_iter().chain(attachments).collect()), ..message }
+    }
+
+    /// This message with another text; what goes with it stays.
+    #[must_use]
+    pub fn with_text(&self, text: &str) -> Self {
+        let Self { content, .. } = Self::with_attachments(text, self.attachments());
+        Self { content, ..self.clone() }
+    }
+
+    /// What goes with the text: files and images.
+    #[must_use]
+    pub fn attachments(&self) -> Vec<UserPart> {
+        let is_no_text = |part: &&UserPart| !matches!(part, UserPart::Text(_));
+        self.content.parts().iter().filter(is_no_text).cloned().collect()
+    }
+
     /// All texts of the message, joined by line ends.
     #[must_use]
     pub fn plain_text(&self) -> String {

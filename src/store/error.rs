@@ -44,7 +44,7 @@ pub struct IoFailure {
 
 impl IoFailure {
     /// For `map_err`: what was tried, and where.
-    pub(super) fn of(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn of(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |cause| Self { action, path: path.to_path_buf(), cause: Arc::new(cause) }
     }
 }
