@@ -3,7 +3,6 @@
 
 mod assemble;
 mod background;
-pub(crate) mod circumstances;
 pub mod command;
 mod deletion;
 mod follow;

@@ -4,10 +4,13 @@
 
 mod advance;
 pub mod api;
+pub(crate) mod circumstances;
+mod deliver;
 pub mod error;
 mod external;
 pub mod index;
 mod live;
+mod queue;
 mod record;
 mod removal;
 mod scan;

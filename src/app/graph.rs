@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
+
 use crate::agents::choice::{Chosen, DefaultModel};
 use crate::agents::resolver::Resolver;
 use crate::app::assemble::{StartError, Startup, WorkPlace};
 use crate::app::providers::Providers;
 use crate::app::{Graph, Origins};
 use crate::base::clock::Clock;
-use crate::base::id::{IdSource, Ids};
+use crate::base::id::{EventIds, IdSource, Ids};
 use crate::base::tasks::Tasks;
 use crate::config::credential::KeySource;
 use crate::config::environment::Environment;
@@ -29,6 +31,7 @@ use crate::runtime::api::{FindModel, ModelGone};
 use crate::runtime::context::ContextResolver;
 use crate::runtime::hub::Hub;
 use crate::runtime::{self, Parts, TurnRuntime};
+use crate::sessions::waiting::memory::Memory;
 use crate::sessions::{Sessions, SessionsParts};
 use crate::store::cache::CacheBounds;
 use crate::store::disk::{Disk, RealDisk};
@@ -116,6 +119,9 @@ pub(super) fn build(startup: Startup, tasks: &Tasks, hub: &Hub) -> Result<Graph,
         turns: Arc::new(runtime.clone()),
         clock: Arc::clone(&ground.clock),
         ids: Arc::clone(&ground.ids),
+        waiting: Arc::<Memory>::default(),
+        event_ids: Arc::new(EventIds::new(Arc::clone(&ground.clock), place.entropy())),
+        zone: TimeZone::system(),
         tasks: tasks.clone(),
         current_folder: here.unwrap_or_else(|| loaded.paths.home.clone()),
     });

@@ -6,7 +6,6 @@ use jiff::tz::TimeZone;
 
 use crate::agents::builtin;
 use crate::agents::scratch;
-use crate::app::circumstances::with_circumstances;
 use crate::app::command::{Command, Decide, Draft, DraftOf, Send};
 use crate::app::keep::Keep;
 use crate::app::notice::{Notice, Refused};
@@ -16,6 +15,7 @@ use crate::domain::agent::{ModelDescriptor, RequestedAgent};
 use crate::domain::json::Json;
 use crate::domain::message::UserMessage;
 use crate::sessions::api::{NewSession, SendMessageConfig, SessionFolder};
+use crate::sessions::circumstances::with_circumstances;
 use crate::sessions::error::SessionError;
 
 impl App {

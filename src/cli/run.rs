@@ -3,7 +3,6 @@
 use std::io::Read as _;
 use std::sync::Arc;
 
-use crate::app::circumstances::with_circumstances;
 use crate::app::{Access, App};
 use crate::cli::args::{Common, Run};
 use crate::cli::report::{Exit, Problem, print, print_answer};
@@ -15,6 +14,7 @@ use crate::runtime::api::{StopSignal, TurnOutcome};
 use crate::runtime::error::{AdvanceError, CreateError};
 use crate::runtime::headless::{HeadlessError, HeadlessRun, HeadlessTurn, start_headless};
 use crate::runtime::hub::{Received, Subscription};
+use crate::sessions::circumstances::with_circumstances;
 
 /// The longest prompt that is read from standard input, in bytes; no model takes more.
 const PROMPT_BYTES_MAX: u64 = 16 * 1024 * 1024;

@@ -67,6 +67,14 @@ pub enum PermissionMode {
     Auto,
 }
 
+impl PermissionMode {
+    /// The mode that `autoPermission` means.
+    #[must_use]
+    pub fn of(auto_permission: bool) -> Self {
+        if auto_permission { Self::Auto } else { Self::Manual }
+    }
+}
+
 /// Whether there is a person to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Human {
@@ -74,6 +82,14 @@ pub enum Human {
     Available,
     /// There is not.
     Unavailable,
+}
+
+impl Human {
+    /// What `humanAvailable` means.
+    #[must_use]
+    pub fn of(available: bool) -> Self {
+        if available { Self::Available } else { Self::Unavailable }
+    }
 }
 
 /// What reaches a turn from outside.

@@ -15,6 +15,7 @@ use crate::runtime::api::{AdvanceOptions, ExternalInput, OutcomeFuture, Turn, Tu
 use crate::runtime::error::{AdvanceError, InputRefused};
 use crate::runtime::hub::{Received, Subscription};
 use crate::sessions::Sessions;
+use crate::sessions::deliver::Steering;
 use crate::sessions::error::SessionError;
 use crate::sessions::live::Registration;
 use crate::sessions::trouble::{Trouble, Troubles};
@@ -96,10 +97,16 @@ impl Sessions {
         turn: &TurnId,
         input: Option<ExternalInput>,
     ) -> Followed {
+        let folder = self.folder_of(session);
+        let steering = Steering {
+            sessions: self.clone(),
+            session: session.id.clone(),
+            folder: folder.clone(),
+        };
         let options = AdvanceOptions {
             stop: registration.stop.clone(),
-            folder: self.folder_of(session),
-            take_inputs: None,
+            folder,
+            take_inputs: Some(Arc::new(steering)),
         };
         let execution = self.parts.turns.advance_turn(turn, input.clone(), options);
         let (waits, heard) = oneshot::channel();
@@ -161,6 +168,9 @@ impl Follower {
             }
         };
         let turn = self.look().await;
+        if let Some(turn) = &turn {
+            self.sessions.after_rest(&self.session, &turn.state).await;
+        }
         let outcome = match (outcome, turn) {
             // What was recorded before things went wrong was taken all the same.
             (Err(error), Some(turn)) if !matches!(error, AdvanceError::Refused(_)) => {

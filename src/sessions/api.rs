@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use crate::base::clock::Timestamp;
-use crate::base::id::SessionId;
+use crate::base::id::{EventId, SessionId, TurnId};
 use crate::domain::agent::RequestedAgent;
+use crate::domain::message::UserPart;
 use crate::domain::session::event::Origin;
 use crate::domain::turn::event::ReasoningEffort;
 use crate::runtime::api::{Human, PermissionMode};
+use crate::sessions::waiting::Source;
 
 /// A session to be created; everything is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,4 +67,37 @@ impl SendMessageConfig {
             reasoning_effort: None,
         }
     }
+}
+
+/// What became of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// It began this turn.
+    Turn(TurnId),
+    /// It waits, under this name.
+    Waits(EventId),
+}
+
+/// A message that waits, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingMessage {
+    /// Its name.
+    pub id: EventId,
+    /// Where it comes from.
+    pub source: Source,
+    /// When it was put there.
+    pub created_at: Timestamp,
+    /// Its text.
+    pub text: String,
+    /// What goes with the text.
+    pub attachments: Vec<UserPart>,
+    /// Whether it goes only when the person says so.
+    pub held: bool,
+}
+
+/// What waits in a session, or whether it is held, may have changed (`queue-changed`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueChanged {
+    /// The session.
+    pub session: SessionId,
 }

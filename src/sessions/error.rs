@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::base::id::{SessionId, ToolCallId, TurnId};
 use crate::domain::turn::status::TurnStatus;
 use crate::runtime::error::{AdvanceError, CreateError, ReadError};
+use crate::sessions::waiting::WaitingError;
 use crate::store::error::StoreError;
 
 /// Why a call of the session layer was not carried out.
@@ -44,6 +45,9 @@ pub enum SessionError {
     /// The question's input asks nothing that a single answer fits.
     #[error("tool call {0} asks several questions; answer them one by one")]
     SeveralQuestions(ToolCallId),
+    /// A message that waits was not put, changed or delivered.
+    #[error(transparent)]
+    Waiting(#[from] WaitingError),
     /// The session's log cannot be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -50,8 +50,19 @@ pub struct Index {
 #[derive(Default)]
 struct Inner {
     entries: HashMap<SessionId, Known>,
+    /// What waits to be sent, also in sessions that the scan has not come to.
+    unsent: HashMap<SessionId, Unsent>,
     scan: Option<ScanUnderWay>,
     scans: u64,
+}
+
+/// What waits to be sent in a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Unsent {
+    /// How many messages.
+    pub(super) count: usize,
+    /// Why the last of them was not delivered.
+    pub(super) last_error: Option<String>,
 }
 
 struct Known {
@@ -161,6 +172,7 @@ impl Index {
             entry.error.clone_from(&known.entry.error);
             offset = known.offset;
         }
+        inner.dress(&mut entry);
         let (session, entry) = (entry.session_id.clone(), Arc::new(entry));
         let known = Known { entry: Arc::clone(&entry), offset };
         inner.entries.insert(session.clone(), known);
@@ -171,9 +183,29 @@ impl Index {
     pub(super) fn remove(&self, session: &SessionId) {
         let mut inner = self.lock();
         inner.mark(session);
+        inner.unsent.remove(session);
         if inner.entries.remove(session).is_some() {
             self.tell(IndexChange::Session { session: session.clone(), entry: None });
         }
+    }
+
+    /// So much waits to be sent in a session.
+    pub(super) fn set_unsent(&self, session: &SessionId, unsent: Unsent) {
+        let mut inner = self.lock();
+        if unsent == Unsent::default() {
+            inner.unsent.remove(session);
+        } else {
+            inner.unsent.insert(session.clone(), unsent);
+        }
+        let Some(known) = inner.entries.get(session) else { return };
+        let mut entry = SessionIndexEntry::clone(&known.entry);
+        inner.dress(&mut entry);
+        let Some(known) = inner.entries.get_mut(session).filter(|it| *it.entry != entry) else {
+            return;
+        };
+        known.entry = Arc::new(entry);
+        let entry = Some(Arc::clone(&known.entry));
+        self.tell(IndexChange::Session { session: session.clone(), entry });
     }
 
     /// A turn came to rest, or to something that a person should see. Counts only while the turn is
@@ -218,11 +250,12 @@ impl ScanRight {
         let Some(mut scan) = inner.scan.take_if(|scan| scan.number == self.number) else { return };
         scan.done += found.len();
         let mut taken = Vec::with_capacity(found.len());
-        for Scanned { entry, offset } in found.into_iter().flatten() {
+        for Scanned { mut entry, offset } in found.into_iter().flatten() {
             let session = entry.session_id.clone();
             if scan.changed.contains(&session) {
                 continue;
             }
+            inner.dress(&mut entry);
             let mut known = Known { entry: Arc::new(entry), offset };
             if let Some(look) = scan.looks.remove(&session) {
                 known.look(&look.turn, look.offset);
@@ -251,6 +284,13 @@ impl Drop for ScanRight {
 }
 
 impl Inner {
+    /// Puts into an entry what no log says.
+    fn dress(&self, entry: &mut SessionIndexEntry) {
+        let unsent = self.unsent.get(&entry.session_id).cloned().unwrap_or_default();
+        entry.unsent = unsent.count;
+        entry.last_error = unsent.last_error;
+    }
+
     fn mark(&mut self, session: &SessionId) {
         if let Some(scan) = &mut self.scan {
             scan.changed.insert(session.clone());

@@ -35,6 +35,7 @@ impl Sessions {
                 return Err(error);
             }
         };
+        self.count_unsent(&sessions).await;
         sessions.reverse();
         let total = sessions.len();
         right.expect(total);
@@ -57,6 +58,19 @@ impl Sessions {
         self.add_misplaced(&right, total).await;
         right.end(None);
         Ok(())
+    }
+
+    /// Counts what waits to be sent, before the entries come.
+    async fn count_unsent(&self, sessions: &[SessionId]) {
+        match self.parts.waiting.among(sessions).await {
+            Ok(some) => {
+                for session in some {
+                    let _queue = self.queue.lock(&session).await;
+                    self.queue_changed(&session).await;
+                }
+            }
+            Err(error) => tracing::warn!(%error, "what waits to be sent is not counted"),
+        }
     }
 
     /// Sessions in wrong folders cannot be read by their ids; their entries say where they are.

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
+
 use crate::base::clock::Clock;
-use crate::base::id::{IdSource, SessionId, TurnId};
+use crate::base::id::{EventIds, IdSource, SessionId, TurnId};
 use crate::base::locks::KeyedLocks;
 use crate::base::tasks::Tasks;
 use crate::domain::event::Event;
@@ -18,8 +20,10 @@ use crate::sessions::api::{NewSession, SessionFolder};
 use crate::sessions::error::{NoFolder, SessionError};
 use crate::sessions::index::Index;
 use crate::sessions::live::LiveAdvances;
+use crate::sessions::queue::Queue;
 use crate::sessions::removal::Closing;
 use crate::sessions::trouble::Troubles;
+use crate::sessions::waiting::Waiting;
 use crate::store::error::StoreError;
 use crate::store::session_repo::SessionRepo;
 use crate::store::turn_repo::TurnRepo;
@@ -36,6 +40,12 @@ pub struct SessionsParts {
     pub clock: Arc<dyn Clock>,
     /// Ids of new sessions.
     pub ids: Arc<dyn IdSource>,
+    /// What keeps the messages that wait.
+    pub waiting: Arc<dyn Waiting>,
+    /// Ids of messages that wait.
+    pub event_ids: Arc<EventIds>,
+    /// The zone in which messages say their time.
+    pub zone: TimeZone,
     /// Who owns what runs in the background.
     pub tasks: Tasks,
     /// The folder in which tools run when a session does not say: where the program was started.
@@ -50,6 +60,7 @@ pub struct Sessions {
     pub(super) index: Arc<Index>,
     pub(super) locks: Arc<KeyedLocks<SessionId>>,
     pub(super) live: LiveAdvances,
+    pub(super) queue: Queue,
     pub(super) closing: Closing,
     pub(super) troubles: Troubles,
 }
@@ -66,6 +77,7 @@ impl Sessions {
             index: Arc::new(Index::new()),
             locks: Arc::default(),
             live: LiveAdvances::default(),
+            queue: Queue::default(),
             closing: Closing::default(),
             troubles: Troubles::default(),
         }

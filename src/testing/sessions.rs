@@ -4,14 +4,18 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::base::id::{Ids, SessionId, TurnId};
+use jiff::tz::TimeZone;
+
+use crate::base::id::{EventId, EventIds, Ids, SessionId, TurnId};
 use crate::base::tasks::Tasks;
 use crate::domain::agent::RequestedAgent;
 use crate::domain::message::UserMessage;
 use crate::domain::session::entry::SessionIndexEntry;
 use crate::runtime::api::Turns;
-use crate::sessions::api::{NewSession, SendMessageConfig};
+use crate::sessions::api::{NewSession, SendMessageConfig, Sent, WaitingMessage};
 use crate::sessions::error::SessionError;
+use crate::sessions::waiting::Waiting;
+use crate::sessions::waiting::memory::Memory;
 use crate::sessions::{Sessions, SessionsParts};
 use crate::store::cache::CacheBounds;
 use crate::store::memory;
@@ -19,6 +23,7 @@ use crate::store::seam::LogStore;
 use crate::store::session_repo::SessionRepo;
 use crate::store::turn_repo::TurnRepo;
 use crate::testing::clock::HandClock;
+use crate::testing::store::CountingEntropy;
 use crate::testing::turns::{Script, ScriptedTurns};
 
 /// The folder in which the program was started.
@@ -36,8 +41,28 @@ pub struct SessionWorld {
     pub turn_repo: TurnRepo,
     /// The time.
     pub clock: Arc<HandClock>,
+    /// What keeps the messages that wait.
+    pub waiting: Arc<dyn Waiting>,
+    ground: Ground,
+}
+
+/// What outlives a process.
+#[derive(Clone)]
+struct Ground {
+    clock: Arc<HandClock>,
     store: Arc<dyn LogStore>,
+    waiting: Arc<dyn Waiting>,
+    /// Later processes go on with them, as if time had passed.
+    event_ids: Arc<EventIds>,
     starts: Arc<AtomicU32>,
+}
+
+impl Ground {
+    fn new(clock: Arc<HandClock>, store: Arc<dyn LogStore>, waiting: Arc<dyn Waiting>) -> Self {
+        let chance = Arc::<CountingEntropy>::default();
+        let event_ids = Arc::new(EventIds::new(Arc::<HandClock>::clone(&clock), chance));
+        Self { clock, store, waiting, event_ids, starts: Arc::default() }
+    }
 }
 
 impl SessionWorld {
@@ -46,24 +71,30 @@ impl SessionWorld {
     pub fn new() -> Self {
         let clock = HandClock::new();
         let store = memory::Store::new(Arc::<HandClock>::clone(&clock));
-        Self::at(clock, Arc::new(store), Arc::default())
+        Self::at(Ground::new(clock, Arc::new(store), Arc::<Memory>::default()))
     }
 
     /// A world whose logs are in `store`, as a process that starts now sees them.
     #[must_use]
     pub fn over(store: Arc<dyn LogStore>) -> Self {
-        Self::at(HandClock::new(), store, Arc::default())
+        Self::keeping(store, Arc::<Memory>::default())
     }
 
-    /// The same logs and the same time, as the next process sees them.
+    /// A world whose logs are in `store`, and whose messages wait in `waiting`.
+    #[must_use]
+    pub fn keeping(store: Arc<dyn LogStore>, waiting: Arc<dyn Waiting>) -> Self {
+        Self::at(Ground::new(HandClock::new(), store, waiting))
+    }
+
+    /// The same logs and messages and the same time, as the next process sees them.
     #[must_use]
     pub fn restarted(&self) -> Self {
-        let (clock, store) = (Arc::clone(&self.clock), Arc::clone(&self.store));
-        Self::at(clock, store, Arc::clone(&self.starts))
+        Self::at(self.ground.clone())
     }
 
-    fn at(clock: Arc<HandClock>, store: Arc<dyn LogStore>, starts: Arc<AtomicU32>) -> Self {
-        let process = 42 + starts.fetch_add(1, Ordering::Relaxed);
+    fn at(ground: Ground) -> Self {
+        let Ground { clock, store, waiting, .. } = ground.clone();
+        let process = 42 + ground.starts.fetch_add(1, Ordering::Relaxed);
         let ids = Arc::new(Ids::new(Arc::<HandClock>::clone(&clock), process));
         let tasks = Tasks::new();
         let bounds = CacheBounds::default();
@@ -80,10 +111,13 @@ impl SessionWorld {
             turns: Arc::new(turns.clone()) as Arc<dyn Turns>,
             clock: Arc::<HandClock>::clone(&clock),
             ids,
+            waiting: Arc::clone(&waiting),
+            event_ids: Arc::clone(&ground.event_ids),
+            zone: TimeZone::UTC,
             tasks,
             current_folder: PathBuf::from(FOLDER),
         });
-        Self { sessions, turns, repo, turn_repo, clock, store, starts }
+        Self { sessions, turns, repo, turn_repo, clock, waiting, ground }
     }
 
     /// A new session without turns.
@@ -120,6 +154,58 @@ impl SessionWorld {
         let turn = self.send(session, script).await;
         self.rested(&turn).await;
         turn
+    }
+
+    /// Sends a message, or lets it wait.
+    ///
+    /// # Errors
+    /// Why it is nowhere.
+    pub async fn try_queue(&self, session: &SessionId, text: &str) -> Result<Sent, SessionError> {
+        let message = Arc::new(UserMessage::text(text));
+        self.sessions.send_or_queue(session, message, config()).await
+    }
+
+    /// Lets a message wait.
+    ///
+    /// # Panics
+    /// When it does not wait.
+    pub async fn queue(&self, session: &SessionId, text: &str) -> EventId {
+        match self.try_queue(session, text).await.expect("it is sent or waits") {
+            Sent::Waits(event) => event,
+            Sent::Turn(turn) => panic!("{text:?} began {turn}"),
+        }
+    }
+
+    /// What waits in a session, a held message in brackets.
+    ///
+    /// # Panics
+    /// When that cannot be read.
+    pub async fn waits(&self, session: &SessionId) -> Vec<String> {
+        let waiting = self.sessions.waiting_messages(session).await.expect("readable");
+        let shown = |it: WaitingMessage| if it.held { format!("[{}]", it.text) } else { it.text };
+        waiting.into_iter().map(shown).collect()
+    }
+
+    /// What the turns of a session were about, with what they took in after a `+`.
+    ///
+    /// # Panics
+    /// When they cannot be read.
+    pub async fn said(&self, session: &SessionId) -> Vec<String> {
+        let mut said = Vec::new();
+        for turn in self.sessions.get_session(session).await.expect("readable").turns {
+            let state = self.sessions.get_turn(&turn.id).await.expect("readable").state;
+            let added = state.inputs.iter().map(|input| input.message.plain_text());
+            let all = [state.definition.input.plain_text()].into_iter().chain(added);
+            said.push(all.collect::<Vec<_>>().join(" + "));
+        }
+        said
+    }
+
+    /// Waits until nothing runs.
+    pub async fn quiet(&self) {
+        while !self.sessions.running().is_empty() {
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Waits until no advance of the turn is live.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use turnstile::base::id::{Ids, SessionId, ToolCallId, TurnId};
+use jiff::tz::TimeZone;
+
+use turnstile::base::id::{EventIds, Ids, SessionId, ToolCallId, TurnId};
 use turnstile::base::tasks::Tasks;
 use turnstile::domain::agent::RequestedAgent;
 use turnstile::domain::message::UserMessage;
@@ -13,6 +15,7 @@ use turnstile::runtime::hub::Hub;
 use turnstile::runtime::{Options, Parts, TurnRuntime};
 use turnstile::sessions::api::{NewSession, SendMessageConfig};
 use turnstile::sessions::error::SessionError;
+use turnstile::sessions::waiting::memory::Memory;
 use turnstile::sessions::{Sessions, SessionsParts};
 use turnstile::store::cache::CacheBounds;
 use turnstile::store::live_text;
@@ -25,7 +28,7 @@ use turnstile::testing::checker::{Says, ScriptedChecker};
 use turnstile::testing::clock::HandClock;
 use turnstile::testing::fact::{json, model};
 use turnstile::testing::model::{Reply, ScriptedModel};
-use turnstile::testing::store::memory_store;
+use turnstile::testing::store::{CountingEntropy, memory_store};
 use turnstile::testing::tools::FakeTool;
 use turnstile::tools::output::OUTPUT_BYTES;
 use turnstile::tools::registry::Registry;
@@ -38,6 +41,8 @@ pub(crate) struct World {
     pub(crate) model: Arc<ScriptedModel>,
     pub(crate) turns: TurnRepo,
     store: Arc<dyn LogStore>,
+    waiting: Arc<Memory>,
+    event_ids: Arc<EventIds>,
     process: u32,
 }
 
@@ -48,10 +53,20 @@ impl World {
 
     /// The next process on the same logs.
     pub(crate) fn restarted(&self) -> Self {
-        Self::over(Arc::clone(&self.store), self.process + 1)
+        let kept = (Arc::clone(&self.waiting), Arc::clone(&self.event_ids));
+        Self::at(Arc::clone(&self.store), kept, self.process + 1)
     }
 
     pub(crate) fn over(store: Arc<dyn LogStore>, process: u32) -> Self {
+        let event_ids = EventIds::new(HandClock::new(), Arc::<CountingEntropy>::default());
+        Self::at(store, (Arc::default(), Arc::new(event_ids)), process)
+    }
+
+    fn at(
+        store: Arc<dyn LogStore>,
+        (waiting, event_ids): (Arc<Memory>, Arc<EventIds>),
+        process: u32,
+    ) -> Self {
         let (tasks, clock, hub) = (Tasks::new(), HandClock::new(), Hub::new());
         let ids = Arc::new(Ids::new(Arc::<HandClock>::clone(&clock), process));
         let turns = TurnRepo::new(Arc::clone(&store), tasks.clone(), CacheBounds::default());
@@ -89,10 +104,13 @@ impl World {
             turns: Arc::new(runtime.clone()),
             clock,
             ids,
+            waiting: Arc::<Memory>::clone(&waiting),
+            event_ids: Arc::clone(&event_ids),
+            zone: TimeZone::UTC,
             tasks,
             current_folder: std::env::temp_dir(),
         });
-        Self { sessions, runtime, model: scripted, turns, store, process }
+        Self { sessions, runtime, model: scripted, turns, store, waiting, event_ids, process }
     }
 
     pub(crate) async fn session(&self) -> SessionId {

@@ -163,6 +163,13 @@ impl Script {
         self.then(Step::Break)
     }
 
+    /// These steps, and then those.
+    #[must_use]
+    pub fn and(mut self, more: Self) -> Self {
+        self.0.extend(more.0);
+        self
+    }
+
     fn then(mut self, step: Step) -> Self {
         self.0.push(step);
         self
