@@ -94,6 +94,13 @@ impl LiveAdvances {
         turns
     }
 
+    /// The session of a turn of which an advance is live.
+    pub(super) fn session_of(&self, turn: &TurnId) -> Option<SessionId> {
+        let inner = self.lock();
+        let mut advances = inner.advances.values();
+        advances.find(|advance| advance.turn == *turn).map(|advance| advance.session.clone())
+    }
+
     /// Stops everything in a scope, and what begins in it as long as the result lives.
     pub(super) fn stop(&self, scope: Scope, reason: Option<&str>) -> Stopping {
         let mut inner = self.lock();

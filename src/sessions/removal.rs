@@ -47,20 +47,30 @@ impl Drop for Mark {
 
 impl Sessions {
     /// Deletes a session: whatever runs in it is stopped, its log is taken out of the store, and its
-    /// entry goes. Its turns stay. [`Sessions::restore_session`] takes it back, until what this
+    /// entry goes, and what waits in it is set aside with it. Its turns stay. [`Sessions::restore_session`] takes it back, until what this
     /// gives is destroyed. A damaged session can be deleted too.
     ///
     /// # Errors
     /// [`SessionError::Store`] if there is none or it cannot be removed.
     pub async fn delete_session(&self, session: &SessionId) -> Result<Removed, SessionError> {
-        let _mark = {
+        let (_mark, stopping) = {
             let _lock = self.locks.lock(session).await;
-            self.closing.mark(session)?
+            let mark = self.closing.mark(session)?;
+            self.queue.hold(session);
+            (mark, self.live.stop(Scope::Session(session.clone()), None))
         };
         // Nobody waits for an advance to rest while holding the session's lock.
-        self.live.stop(Scope::Session(session.clone()), None).rested().await;
+        stopping.rested().await;
         let _lock = self.locks.lock(session).await;
         let removed = self.parts.repo.delete(session).await?;
+        {
+            let _queue = self.queue.lock(session).await;
+            if let Err(error) = self.parts.waiting.set_aside(session, &removed).await {
+                // It stands where a restored session finds it, too.
+                tracing::warn!(%session, %error, "what waits was not set aside");
+            }
+            self.queue.forget(session);
+        }
         self.index.remove(session);
         Ok(removed)
     }
@@ -82,7 +92,16 @@ impl Sessions {
     pub async fn restore_session(&self, session: &SessionId) -> Result<(), SessionError> {
         let _lock = self.locks.lock(session).await;
         let last = self.last_deletion(session).await?;
-        self.parts.repo.store().restore(&last).await?;
+        let _queue = self.queue.lock(session).await;
+        // The messages first: nothing of a removal is found again once its log is back.
+        self.parts.waiting.bring_back(session, &last).await?;
+        if let Err(error) = self.parts.repo.store().restore(&last).await {
+            if let Err(error) = self.parts.waiting.set_aside(session, &last).await {
+                tracing::warn!(%session, %error, "what waits was not set aside again");
+            }
+            return Err(error.into());
+        }
+        self.queue_changed(session).await;
         if let Some(found) = self.look_at(session).await {
             self.index.put(found.entry, found.offset);
         }

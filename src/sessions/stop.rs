@@ -1,13 +1,16 @@
 //! Going on with a turn that a crash interrupted, closing it, and stopping turns
 //! (`spec/session-layer.md` section 9.3).
 
+use std::sync::Arc;
+
 use crate::base::id::{SessionId, TurnId};
+use crate::domain::session::entry::SessionIndexEntry;
 use crate::domain::session::state::SessionState;
 use crate::domain::turn::status::{INTERRUPTED, TurnStatus};
 use crate::runtime::api::ExternalInput;
 use crate::sessions::Sessions;
 use crate::sessions::error::SessionError;
-use crate::sessions::live::Scope;
+use crate::sessions::live::{Scope, Stopping};
 
 impl Sessions {
     /// Goes on with the latest turn, which a crash interrupted.
@@ -56,13 +59,12 @@ impl Sessions {
     }
 
     /// Stops a turn, whether it runs or rests. One that has ended counts as stopped, also when it
-    /// ended by itself meanwhile.
+    /// ended by itself meanwhile. What waits behind it is held.
     ///
     /// # Errors
     /// What kept the turn from ending.
     pub async fn stop_turn(&self, turn: &TurnId, reason: Option<&str>) -> Result<(), SessionError> {
-        // An answer that comes from now on finds itself stopped before it begins.
-        let stopping = self.live.stop(Scope::Turn(turn.clone()), reason);
+        let stopping = self.begin_stop(turn, reason).await;
         stopping.rested().await;
         let stopped = self.parts.turns.get_turn(turn).await?.state;
         if stopped.terminal.is_some() {
@@ -78,5 +80,20 @@ impl Sessions {
                 if ended { Ok(()) } else { Err(error) }
             }
         }
+    }
+
+    /// Stops what is live of a turn. What waits behind it is held before that, under the session's
+    /// lock, so that nothing of it goes into the next turn. An answer that comes from now on finds
+    /// itself stopped before it begins.
+    async fn begin_stop(&self, turn: &TurnId, reason: Option<&str>) -> Stopping {
+        let stop = || self.live.stop(Scope::Turn(turn.clone()), reason);
+        // Of a turn at rest nothing goes on before its end, which holds what waits.
+        let Some(session) = self.live.session_of(turn) else { return stop() };
+        let _lock = self.locks.lock(&session).await;
+        let is_latest = |entry: Arc<SessionIndexEntry>| entry.latest_turn_id.as_ref() == Some(turn);
+        if self.index.get(&session).is_none_or(is_latest) {
+            self.queue.hold(&session);
+        }
+        stop()
     }
 }

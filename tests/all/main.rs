@@ -50,6 +50,7 @@ mod sessions_index;
 mod sessions_inputs;
 mod sessions_log;
 mod sessions_property;
+mod sessions_queue;
 mod sessions_races;
 mod sessions_real;
 mod sessions_real_world;
