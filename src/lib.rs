@@ -20,6 +20,7 @@
 //! | 9 | [`cli`] | arguments, exit codes, the process |
 //! | 8 | [`tui`] | state, update, layout and view (pure); the shell (terminal, loop, effects) |
 //! | 7 | [`app`] | builds the graph; commands in, notices out; no screen |
+//! | 6 | [`mailbox`] | messages that wait for a session, in files |
 //! | 5 | [`agents`] | what an agent is: its prompt, its model, its tools |
 //! | 4 | [`sessions`] | one writer for each session, the index, deletion |
 //! | 3 | [`runtime`] | runs one turn: the loop, recovery, context, requests, the live stream |
@@ -61,6 +62,7 @@ pub mod base;
 pub mod cli;
 pub mod config;
 pub mod domain;
+pub mod mailbox;
 pub mod models;
 pub mod policy;
 pub mod runtime;

@@ -24,8 +24,8 @@
 //! - **Conversion, search and salvage** read by [`inspect`](seam::LogStore::inspect) and
 //!   [`snapshots`](seam::LogStore::snapshots), and need nothing of a backend.
 
-mod atomic;
-mod blocking;
+pub(crate) mod atomic;
+pub(crate) mod blocking;
 pub mod cache;
 pub mod disk;
 pub mod error;

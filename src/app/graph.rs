@@ -23,6 +23,7 @@ use crate::config::layer::{AGENT_KEY, Loaded, MODEL_KEY};
 use crate::config::schema;
 use crate::config::value::VariableName;
 use crate::domain::agent::ModelDescriptor;
+use crate::mailbox::inbox::Inbox;
 use crate::models::model::Model;
 use crate::models::registry::{Choice, Models};
 use crate::policy::built_in;
@@ -31,7 +32,7 @@ use crate::runtime::api::{FindModel, ModelGone};
 use crate::runtime::context::ContextResolver;
 use crate::runtime::hub::Hub;
 use crate::runtime::{self, Parts, TurnRuntime};
-use crate::sessions::waiting::memory::Memory;
+use crate::sessions::waiting::Waiting;
 use crate::sessions::{Sessions, SessionsParts};
 use crate::store::cache::CacheBounds;
 use crate::store::disk::{Disk, RealDisk};
@@ -53,6 +54,7 @@ struct Ground {
     turn_logs: TurnRepo,
     live_text: Arc<dyn LiveText>,
     scratch: Scratch,
+    waiting: Arc<dyn Waiting>,
     tasks: Tasks,
 }
 
@@ -74,7 +76,15 @@ impl Ground {
         let options = jsonl::Options { sync, torn_tail, ..jsonl::Options::default() };
         let files = jsonl::Store::new(place.dir().clone(), parts, options);
         let store: Arc<dyn LogStore> = Arc::new(files.clone());
+        let inbox = Inbox::new(
+            Arc::clone(&disk),
+            place.dir().clone(),
+            Arc::clone(&clock),
+            tasks.clone(),
+            sync,
+        );
         Self {
+            waiting: Arc::new(inbox),
             ids: Arc::new(Ids::new(Arc::clone(&clock), std::process::id())),
             clock,
             turn_logs: Repo::new(Arc::clone(&store), tasks.clone(), CacheBounds::default()),
@@ -119,7 +129,7 @@ pub(super) fn build(startup: Startup, tasks: &Tasks, hub: &Hub) -> Result<Graph,
         turns: Arc::new(runtime.clone()),
         clock: Arc::clone(&ground.clock),
         ids: Arc::clone(&ground.ids),
-        waiting: Arc::<Memory>::default(),
+        waiting: Arc::clone(&ground.waiting),
         event_ids: Arc::new(EventIds::new(Arc::clone(&ground.clock), place.entropy())),
         zone: TimeZone::system(),
         tasks: tasks.clone(),

@@ -75,7 +75,7 @@ impl Sessions {
         if !self.queue.with(session, |known| known.loose.contains(&first.id)) {
             return Ok(None);
         }
-        self.claim(session, &[first.id.clone()]).await?;
+        self.claim(session, std::slice::from_ref(&first.id)).await?;
         // The turn that begins takes in what is typed from now on, not these.
         self.queue.with(session, |known| known.next_turns = waiting.map(|item| item.id).collect());
         Ok(Some(first))

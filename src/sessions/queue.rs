@@ -238,6 +238,9 @@ impl Sessions {
     ) -> Result<OwnedMutexGuard<()>, SessionError> {
         let lock = self.queue.lock(session).await;
         if !self.queue.with(session, |known| known.settled) {
+            if let Err(error) = self.parts.waiting.tidy(session).await {
+                tracing::warn!(%session, %error, "what cannot be read stays");
+            }
             let claimed = self.parts.waiting.look(session).await?.claimed;
             self.settle(session, &claimed).await?;
             self.queue.with(session, |known| known.settled = true);

@@ -110,6 +110,15 @@ pub trait Waiting: fmt::Debug + Send + Sync {
     /// [`WaitingError::File`].
     async fn give_back(&self, session: &SessionId, events: &[EventId]) -> Result<(), WaitingError>;
 
+    /// Moves out of the way what nobody can read, and what writers that died have left.
+    ///
+    /// # Errors
+    /// [`WaitingError::File`].
+    async fn tidy(&self, session: &SessionId) -> Result<(), WaitingError> {
+        let _ = session;
+        Ok(())
+    }
+
     /// Those of the sessions in which something may be undelivered.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use crate::store::seam::{Durability, SyncMode};
 
 /// Puts `bytes` in the place of `path`, by way of a file beside it that only one at a time may use;
 /// on failure that is gone again.
-pub(super) fn replace(
+pub(crate) fn replace(
     disk: &dyn Disk,
     path: &Path,
     bytes: &[u8],

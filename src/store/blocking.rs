@@ -25,18 +25,18 @@ pub(super) async fn blocking<T: Send + 'static>(
 
 /// Work on small files, one thing at a time, in the order in which it was asked for.
 #[derive(Clone)]
-pub(super) struct InOrder {
+pub(crate) struct InOrder {
     disk: Arc<dyn Disk>,
     tasks: Tasks,
     turn: Arc<AsyncMutex<()>>,
 }
 
 impl InOrder {
-    pub(super) fn new(disk: Arc<dyn Disk>, tasks: Tasks) -> Self {
+    pub(crate) fn new(disk: Arc<dyn Disk>, tasks: Tasks) -> Self {
         Self { disk, tasks, turn: Arc::default() }
     }
 
-    pub(super) async fn run<T: Send + 'static>(
+    pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Disk) -> Result<T, IoFailure> + Send + 'static,
     ) -> Result<T, FileError> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::store::disk::{self, Disk, Open};
 use crate::store::error::IoFailure;
-use crate::store::log::{LogId, LogKind};
+use crate::store::log::{LogId, LogKind, Removed};
 
 /// A work directory. Only paths; nothing is looked at or made before [`WorkDir::prepare`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +100,18 @@ impl WorkDir {
     #[must_use]
     pub fn deleted(&self) -> PathBuf {
         self.root.join("var").join("deleted")
+    }
+
+    /// Holds what was removed together with one log.
+    #[must_use]
+    pub fn removal(&self, removed: &Removed) -> PathBuf {
+        self.deleted().join(&removed.key)
+    }
+
+    /// Holds the folders of the sessions' runtime state.
+    #[must_use]
+    pub fn runtime_state(&self) -> PathBuf {
+        self.root.join("var").join("sessions")
     }
 
     /// Holds drafts and what else belongs to the composer.

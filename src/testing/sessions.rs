@@ -18,12 +18,12 @@ use crate::sessions::waiting::Waiting;
 use crate::sessions::waiting::memory::Memory;
 use crate::sessions::{Sessions, SessionsParts};
 use crate::store::cache::CacheBounds;
-use crate::store::memory;
 use crate::store::seam::LogStore;
 use crate::store::session_repo::SessionRepo;
 use crate::store::turn_repo::TurnRepo;
+use crate::store::{jsonl, memory};
 use crate::testing::clock::HandClock;
-use crate::testing::store::CountingEntropy;
+use crate::testing::store::{CountingEntropy, Home};
 use crate::testing::turns::{Script, ScriptedTurns};
 
 /// The folder in which the program was started.
@@ -55,13 +55,15 @@ struct Ground {
     /// Later processes go on with them, as if time had passed.
     event_ids: Arc<EventIds>,
     starts: Arc<AtomicU32>,
+    /// Where the files are, as long as anybody needs them.
+    _home: Option<Home>,
 }
 
 impl Ground {
     fn new(clock: Arc<HandClock>, store: Arc<dyn LogStore>, waiting: Arc<dyn Waiting>) -> Self {
         let chance = Arc::<CountingEntropy>::default();
         let event_ids = Arc::new(EventIds::new(Arc::<HandClock>::clone(&clock), chance));
-        Self { clock, store, waiting, event_ids, starts: Arc::default() }
+        Self { clock, store, waiting, event_ids, starts: Arc::default(), _home: None }
     }
 }
 
@@ -77,13 +79,15 @@ impl SessionWorld {
     /// A world whose logs are in `store`, as a process that starts now sees them.
     #[must_use]
     pub fn over(store: Arc<dyn LogStore>) -> Self {
-        Self::keeping(store, Arc::<Memory>::default())
+        Self::at(Ground::new(HandClock::new(), store, Arc::<Memory>::default()))
     }
 
-    /// A world whose logs are in `store`, and whose messages wait in `waiting`.
+    /// A world whose logs and messages are files.
     #[must_use]
-    pub fn keeping(store: Arc<dyn LogStore>, waiting: Arc<dyn Waiting>) -> Self {
-        Self::at(Ground::new(HandClock::new(), store, waiting))
+    pub fn in_files(home: &Home) -> Self {
+        let (store, inbox) = (home.store(jsonl::Options::default()), home.inbox());
+        let ground = Ground::new(HandClock::new(), Arc::new(store), Arc::new(inbox));
+        Self::at(Ground { _home: Some(home.clone()), ..ground })
     }
 
     /// The same logs and messages and the same time, as the next process sees them.
@@ -170,10 +174,9 @@ impl SessionWorld {
     /// # Panics
     /// When it does not wait.
     pub async fn queue(&self, session: &SessionId, text: &str) -> EventId {
-        match self.try_queue(session, text).await.expect("it is sent or waits") {
-            Sent::Waits(event) => event,
-            Sent::Turn(turn) => panic!("{text:?} began {turn}"),
-        }
+        let sent = self.try_queue(session, text).await.expect("it is sent or waits");
+        let waits = if let Sent::Waits(event) = sent { Some(event) } else { None };
+        waits.expect("it waits")
     }
 
     /// What waits in a session, a held message in brackets.

@@ -24,10 +24,11 @@ use std::time::Duration;
 
 use crate::base::clock::{Clock, Entropy, Timestamp};
 use crate::base::tasks::Tasks;
+use crate::mailbox::inbox::Inbox;
 use crate::store::jsonl::{self, Options, Parts};
 use crate::store::log::{LogId, LogKind, Record};
 use crate::store::memory;
-use crate::store::seam::LogStore as _;
+use crate::store::seam::{LogStore as _, SyncMode};
 use crate::store::work_dir::WorkDir;
 use crate::testing::disk::FaultyDisk;
 
@@ -96,6 +97,13 @@ impl Home {
             tasks: Tasks::new(),
             lock: None,
         }
+    }
+
+    /// The messages that wait in it.
+    #[must_use]
+    pub fn inbox(&self) -> Inbox {
+        let (disk, clock) = (Arc::new(self.disk.clone()), Arc::new(StillClock));
+        Inbox::new(disk, self.work_dir(), clock, Tasks::new(), SyncMode::Barrier)
     }
 
     /// The file of a log.

@@ -29,6 +29,7 @@ mod domain_refusals_calls;
 mod domain_refusals_tools;
 mod domain_sessions;
 mod domain_turn_state;
+mod mailbox_inbox;
 mod openai_compatible;
 mod runtime_any_cut;
 mod runtime_cancel;

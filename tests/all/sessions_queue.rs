@@ -17,11 +17,12 @@ use turnstile::sessions::error::SessionError;
 use turnstile::sessions::waiting::{Item, Source, WaitingError};
 use turnstile::testing::gate::Gate;
 use turnstile::testing::sessions::{SessionWorld, config};
+use turnstile::testing::store::Home;
 use turnstile::testing::turns::{Script, answering, asking};
 
 /// A world for each form of what keeps the messages.
 fn worlds() -> Vec<SessionWorld> {
-    vec![SessionWorld::new()]
+    vec![SessionWorld::new(), SessionWorld::in_files(&Home::new())]
 }
 
 /// A session whose first turn stands at `gate`, and then plays `rest`.
@@ -72,7 +73,7 @@ async fn a_message_to_a_turn_that_runs_reaches_its_next_boundary() {
         world.queue(&session, "and last").await;
         assert_eq!(world.waits(&session).await, ["and then", "and last"]);
         assert_eq!(world.entry(&session).unsent, 2);
-        world.clock.pass(Duration::from_secs(60));
+        world.clock.pass(Duration::from_mins(1));
         gate.open();
         world.quiet().await;
         assert_eq!(world.said(&session).await, ["first + and then + and last"]);
@@ -264,22 +265,17 @@ async fn a_message_that_comes_when_the_turn_has_just_ended_begins_the_next_one()
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_message_is_lost_or_sent_twice_however_it_meets_the_end_of_a_turn() {
     for world in worlds() {
-        let world = Arc::new(world);
         for _ in 0..40 {
             let gate = Gate::new();
             let (session, _) = busy(&world, &gate, answering("Done.")).await;
-            let sends = ["second", "third"].map(|text| {
-                let (world, session) = (Arc::clone(&world), session.clone());
-                tokio::spawn(async move { world.try_queue(&session, text).await })
-            });
             gate.open();
-            for send in sends {
-                send.await.expect("no panic").expect("sent");
-            }
+            let (second, third) = tokio::join!(
+                world.try_queue(&session, "second"),
+                world.try_queue(&session, "third")
+            );
+            second.and(third).expect("sent or waiting");
             world.quiet().await;
-            let mut said = world.said(&session).await;
-            said.sort_unstable();
-            assert_eq!(said, ["first", "second", "third"]);
+            assert_eq!(world.said(&session).await, ["first", "second", "third"]);
         }
     }
 }

@@ -27,10 +27,10 @@ struct Kept {
 
 impl Kept {
     fn take(&mut self, event: &EventId) -> Result<Item, WaitingError> {
-        self.waiting.remove(event).ok_or_else(|| match self.claimed.contains_key(event) {
-            true => WaitingError::Claimed(event.clone()),
-            false => WaitingError::Gone(event.clone()),
-        })
+        if self.claimed.contains_key(event) {
+            return Err(WaitingError::Claimed(event.clone()));
+        }
+        self.waiting.remove(event).ok_or_else(|| WaitingError::Gone(event.clone()))
     }
 }
 

@@ -19,6 +19,9 @@ const NOTE: &str = "removed.json";
 /// More than any note.
 const NOTE_BYTES_MAX: u64 = 4 * 1024;
 
+/// Deeper than any folder that is set aside with a log.
+const DESTROYED_DEPTH_MAX: usize = 8;
+
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Note {
@@ -99,12 +102,21 @@ pub(super) fn destroy(files: &Files, removed: &Removed) -> Result<(), StoreError
     files.check_lock()?;
     let (folder, path) = (folder_of(files, removed), log_in(files, removed));
     files.disk.unlink(&path).map_err(files.failed(&removed.log, "delete"))?;
-    for name in names(files, &folder, EntryKind::File)? {
-        let path = folder.join(name);
-        files.disk.unlink(&path).map_err(IoFailure::of("delete", &path))?;
+    Ok(destroy_folder(files, &folder, DESTROYED_DEPTH_MAX)?)
+}
+
+/// Destroys a folder with all that was set aside in it. Links are not followed.
+fn destroy_folder(files: &Files, folder: &Path, depth: usize) -> Result<(), IoFailure> {
+    let entries = files.disk.entries(folder).map_err(IoFailure::of("list", folder))?;
+    for entry in entries {
+        let path = folder.join(entry.name);
+        if entry.kind == EntryKind::Folder && depth > 0 {
+            destroy_folder(files, &path, depth - 1)?;
+        } else {
+            files.disk.unlink(&path).map_err(IoFailure::of("delete", &path))?;
+        }
     }
-    files.disk.remove_folder(&folder).map_err(IoFailure::of("delete the folder", &folder))?;
-    Ok(())
+    files.disk.remove_folder(folder).map_err(IoFailure::of("delete the folder", folder))
 }
 
 fn folder_of(files: &Files, removed: &Removed) -> PathBuf {
