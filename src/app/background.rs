@@ -145,6 +145,11 @@ impl App {
         if let Err(error) = self.graph.sessions.scan().await {
             tracing::warn!(%error, "the sessions cannot be listed");
         }
+        if self.graph.access == Access::Full
+            && let Err(error) = self.graph.sessions.recover_queues().await
+        {
+            tracing::warn!(%error, "what was claimed for turns is not settled");
+        }
     }
 
     /// Tells which model answers when nothing else is said, and looks for a local server where only
