@@ -12,7 +12,7 @@ use turnstile::base::id::SessionId;
 use turnstile::domain::question::Answer;
 use turnstile::domain::session::entry::{SessionIndexEntry, WaitingKind};
 use turnstile::domain::turn::event::Decision;
-use turnstile::sessions::api::NewSession;
+use turnstile::sessions::api::{NewSession, Sent};
 use turnstile::sessions::index::IndexChange;
 use turnstile::testing::sessions::SessionWorld;
 use turnstile::testing::turns::{Script, answering, asking, questioning};
@@ -26,6 +26,9 @@ const STEPS_MAX: usize = 20;
 enum Step {
     Create,
     Send(usize, Ending),
+    Queue(usize, Ending),
+    SendWaiting(usize),
+    TakeBack(usize),
     Answer(usize),
     Stop(usize),
     Resume(usize),
@@ -69,7 +72,10 @@ fn step() -> impl Strategy<Value = Step> {
     let which = || 0..4_usize;
     prop_oneof![
         2 => Just(Step::Create),
-        5 => (which(), ending).prop_map(|(which, ending)| Step::Send(which, ending)),
+        4 => (which(), ending.clone()).prop_map(|(which, ending)| Step::Send(which, ending)),
+        4 => (which(), ending).prop_map(|(which, ending)| Step::Queue(which, ending)),
+        2 => which().prop_map(Step::SendWaiting),
+        1 => which().prop_map(Step::TakeBack),
         3 => which().prop_map(Step::Answer),
         2 => which().prop_map(Step::Stop),
         1 => which().prop_map(Step::Resume),
@@ -108,19 +114,25 @@ struct History {
     sessions: Vec<SessionId>,
     changes: broadcast::Receiver<IndexChange>,
     followed: BTreeMap<SessionId, Arc<SessionIndexEntry>>,
+    /// What was put into the sessions to wait or to be sent, and is not taken back.
+    put: BTreeMap<SessionId, Vec<String>>,
+    /// How many messages were put, ever.
+    messages: usize,
 }
 
 impl History {
     fn of(world: SessionWorld, sessions: Vec<SessionId>) -> Self {
         let changes = world.sessions.index().follow();
-        Self { world, sessions, changes, followed: BTreeMap::new() }
+        let (followed, put) = (BTreeMap::new(), BTreeMap::new());
+        Self { world, sessions, changes, followed, put, messages: 0 }
     }
 
     async fn play(steps: Vec<(Step, Beside)>) {
         let mut history = Self::of(SessionWorld::new(), Vec::new());
         for (step, beside) in steps {
             if let Beside::Start = beside {
-                history = Self::of(history.world.restarted(), history.sessions);
+                let next = Self::of(history.world.restarted(), history.sessions);
+                history = Self { put: history.put, messages: history.messages, ..next };
             }
             match beside {
                 Beside::Nothing => history.take(step).await,
@@ -150,6 +162,12 @@ impl History {
                     self.world.turns.forget_scripts();
                 }
             }
+            Step::Queue(which, ending) => self.queue(which, ending).await,
+            Step::SendWaiting(which) => {
+                let Some(session) = self.session(which) else { return };
+                drop(sessions.send_waiting(&session).await);
+            }
+            Step::TakeBack(which) => self.take_back(which).await,
             Step::Answer(which) => self.answer(which).await,
             Step::Stop(which) => {
                 let Some(entry) = self.entry(which).await else { return };
@@ -159,7 +177,7 @@ impl History {
             }
             Step::Resume(which) => {
                 let Some(session) = self.session(which) else { return };
-                self.world.turns.then(Script::new().deny_unresolved().answer("Done."));
+                self.world.turns.then(Script::new().deny_unresolved().boundary().answer("Done."));
                 if sessions.resume_turn(&session).await.is_err() {
                     self.world.turns.forget_scripts();
                 }
@@ -185,11 +203,47 @@ impl History {
         }
     }
 
+    async fn queue(&mut self, which: usize, ending: Ending) {
+        let Some(session) = self.session(which) else { return };
+        self.messages += 1;
+        let text = format!("message {}", self.messages);
+        self.world.turns.then(script(ending));
+        let sent = self.world.try_queue(&session, &text).await;
+        if !matches!(sent, Ok(Sent::Turn(_))) {
+            self.world.turns.forget_scripts();
+        }
+        if sent.is_ok() {
+            self.put.entry(session).or_default().push(text);
+        }
+    }
+
+    async fn take_back(&mut self, which: usize) {
+        let Some(session) = self.session(which) else { return };
+        let sessions = &self.world.sessions;
+        let waiting = sessions.waiting_messages(&session).await.expect("readable");
+        let Some(last) = waiting.last() else { return };
+        let taken = sessions.take_back(&session, &last.id).await.expect("it waits");
+        self.put.entry(session).or_default().retain(|text| *text != taken.text);
+    }
+
+    /// Every message that was put is in one place, and in the order in which it was put.
+    async fn check_messages(&self) {
+        for entry in self.world.sessions.list_sessions() {
+            let session = &entry.session_id;
+            let waiting = self.world.sessions.waiting_messages(session).await.expect("readable");
+            let said = self.world.said(session).await;
+            let said = said.iter().flat_map(|turn| turn.split(" + ")).map(str::to_owned);
+            let found = said.chain(waiting.into_iter().map(|message| message.text));
+            let found: Vec<_> = found.filter(|text| text.starts_with("message")).collect();
+            assert_eq!(found, self.put.get(session).cloned().unwrap_or_default());
+        }
+    }
+
     async fn answer(&self, which: usize) {
         let Some(entry) = self.entry(which).await else { return };
         let Some(waiting) = entry.waiting.first() else { return };
         let (sessions, turn, call) = (&self.world.sessions, &waiting.turn, &waiting.call);
-        self.world.turns.then(Script::new().deny_unresolved().answer("Done."));
+        self.world.turns.then(Script::new().deny_unresolved().boundary().answer("Done."));
         let answered = match waiting.kind {
             WaitingKind::Permission => {
                 sessions.respond_to_permission(turn, call, Decision::Deny, None).await
@@ -218,6 +272,7 @@ impl History {
         while !self.world.sessions.running().is_empty() {
             tokio::task::yield_now().await;
         }
+        self.check_messages().await;
         let list = self.world.sessions.list_sessions();
         assert_eq!(list, self.world.scanned().await, "the index, and a fresh scan");
         while let Ok(change) = self.changes.try_recv() {
