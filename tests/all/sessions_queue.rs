@@ -249,16 +249,22 @@ async fn a_claim_that_a_turn_carries_is_not_delivered_again() {
 #[tokio::test]
 async fn a_message_that_comes_when_the_turn_has_just_ended_begins_the_next_one() {
     for world in worlds() {
-        let (gate, resting) = (Gate::new(), Gate::new());
+        let (gate, resting, running) = (Gate::new(), Gate::new(), Gate::new());
         let (session, first) = busy(&world, &gate, answering("Done.").hold(&resting)).await;
         gate.open();
         resting.reached().await;
         assert!(world.sessions.is_running(&first), "its end is recorded, but it does not rest");
+        world.turns.then(Script::new().gate(&running).answer("Done."));
         let sent = world.try_queue(&session, "second").await.expect("sent");
         assert!(matches!(sent, Sent::Turn(_)), "{sent:?}");
+        running.reached().await;
+        world.queue(&session, "third").await;
         resting.open();
+        world.rested(&first).await;
+        assert_eq!(world.waits(&session).await, ["third"], "for the turn that runs now");
+        running.open();
         world.quiet().await;
-        assert_eq!(world.said(&session).await, ["first", "second"]);
+        assert_eq!(world.said(&session).await, ["first", "second", "third"]);
     }
 }
 
