@@ -46,6 +46,7 @@
 //!   value of [`domain`].
 //! - [`runtime`]: sessions. It runs one turn and keeps nothing between calls.
 //! - [`sessions`]: the screen. Everything it changes is told on the index.
+//! - [`mailbox`]: when anything is delivered. It keeps what waits, and is asked for it.
 //! - [`app`]: how anything is drawn.
 //! - the pure half of [`tui`]: clocks, tasks, files, the terminal library's events.
 //!

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::sync::Arc;
 
 use turnstile::agents::choice::Chosen;
 use turnstile::app::command::{Command, Decide, Draft, DraftOf, ListSettings};
@@ -9,11 +10,13 @@ use turnstile::app::notice::{Notice, Refused};
 use turnstile::app::onlook::Onlooker;
 use turnstile::app::{Access, StartError};
 use turnstile::base::id::{SessionId, ToolCallId, TurnId};
+use turnstile::domain::agent::RequestedAgent;
+use turnstile::domain::message::UserMessage;
 use turnstile::domain::question::Answer;
-use turnstile::domain::session::entry::LatestTurnStatus;
+use turnstile::domain::session::entry::{LatestTurnStatus, SessionIndexEntry};
 use turnstile::domain::turn::event::Decision;
 use turnstile::domain::turn::status::TurnStatus;
-use turnstile::sessions::api::NewSession;
+use turnstile::sessions::api::{NewSession, SendMessageConfig, Sent};
 use turnstile::store::log::LogId;
 use turnstile::testing::gate::Gate;
 use turnstile::testing::model_server::{ModelServer, Reply};
@@ -231,6 +234,51 @@ fn a_turn_whose_model_is_gone_says_so_when_it_is_resumed() {
     });
 }
 
+/// Sends a message into a turn that waits.
+async fn queue(running: &Running, session: &SessionId) {
+    let message = Arc::new(UserMessage::text("And then?"));
+    let config = SendMessageConfig::of(RequestedAgent::by_id("guide"));
+    let sent = running.app.graph().sessions.send_or_queue(session, message, config).await;
+    assert!(matches!(sent, Ok(Sent::Waits(_))), "{sent:?}");
+}
+
+async fn waits(running: &Running, session: &SessionId) -> Vec<String> {
+    let waiting = running.app.graph().sessions.waiting_messages(session).await;
+    waiting.expect("readable").into_iter().map(|message| message.text).collect()
+}
+
+#[test]
+fn what_an_earlier_run_had_claimed_and_not_delivered_waits_again() {
+    let person = Person::new(GUIDE);
+    let session = process(async {
+        let mut running = person.start();
+        let (session, _) = running.run(DraftOf::NewSession, "Hello.").await;
+        queue(&running, &session).await;
+        running.leave().await;
+        session
+    });
+    let folders = fs::read_dir(person.work_dir().join("var/sessions")).expect("there");
+    let folder = folders.last().expect("one").expect("readable").path();
+    let inbox = fs::read_dir(folder.join("inbox")).expect("there");
+    let pending = inbox.last().expect("one").expect("readable").path();
+    let item = fs::read_to_string(&pending).expect("there");
+    let name = pending.with_extension("item.json");
+    let claims = folder.join("mailbox/pending");
+    fs::create_dir_all(&claims).expect("made");
+    let claim = claims.join(name.file_name().expect("a name"));
+    fs::write(claim, format!(r#"{{"events":[{item}]}}"#)).expect("written");
+    fs::remove_file(&pending).expect("claimed");
+    process(async {
+        let running = person.start();
+        while waits(&running, &session).await.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(waits(&running, &session).await, ["And then?"]);
+        assert_eq!(fs::read_to_string(&pending).expect("there"), item);
+        running.leave().await;
+    });
+}
+
 #[test]
 fn a_view_reads_everything_and_writes_nothing() {
     let person = Person::new(GUIDE);
@@ -241,6 +289,7 @@ fn a_view_reads_everything_and_writes_nothing() {
         running.perform(Command::SaveDraft { of, draft: draft("half a thought") });
         let state = running.app.graph().sessions.get_turn(&turn).await.expect("readable").state;
         let call = state.outstanding_permissions().next().expect("it asks").id.clone();
+        queue(&running, &session).await;
         running.leave().await;
         (session, turn, call)
     });
@@ -249,7 +298,10 @@ fn a_view_reads_everything_and_writes_nothing() {
         let mut running = person.assemble(Access::ReadOnly);
         running.app.begin();
         running.listed().await;
-        assert_eq!(running.app.graph().sessions.list_sessions().len(), 1);
+        let unsent = |entry: &Arc<SessionIndexEntry>| entry.unsent;
+        let listed = running.app.graph().sessions.list_sessions();
+        assert_eq!(listed.iter().map(unsent).collect::<Vec<_>>(), [1]);
+        assert_eq!(waits(&running, &session).await, ["And then?"]);
         running.perform(Command::Open(session.clone()));
         let loaded = |notice: &Notice| match notice {
             Notice::TurnsLoaded { turns, .. } => Some(turns.len()),

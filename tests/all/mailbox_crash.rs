@@ -4,6 +4,7 @@
 use turnstile::base::id::SessionId;
 use turnstile::domain::session::entry::LatestTurnStatus;
 use turnstile::domain::turn::status::TurnStatus;
+use turnstile::sessions::api::NewSession;
 use turnstile::testing::disk::{Call, EIO, Fault, Plan};
 use turnstile::testing::gate::Gate;
 use turnstile::testing::sessions::SessionWorld;
@@ -31,7 +32,7 @@ async fn reached(world: &SessionWorld, gate: &Gate) {
 async fn first_life(home: &Home) -> Option<(SessionId, Vec<&'static str>)> {
     let world = SessionWorld::in_files(home);
     let (boundary, end) = (Gate::new(), Gate::new());
-    let session = world.sessions.create_session(Default::default()).await.ok()?;
+    let session = world.sessions.create_session(NewSession::default()).await.ok()?;
     world.turns.then(Script::new().gate(&boundary).boundary().gate(&end).answer("Done."));
     let mut told = Vec::new();
     for (text, gate, next) in

@@ -36,7 +36,7 @@ fn tree(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
 
 fn home_and_world() -> (Home, SessionWorld) {
     let home = Home::new();
-    let world = SessionWorld::over(Arc::new(home.store(Options::default())));
+    let world = SessionWorld::in_files(&home);
     (home, world)
 }
 
@@ -46,6 +46,7 @@ async fn deleting_takes_one_log_out_of_storage_and_restoring_leaves_all_as_it_wa
     let (session, other) = (world.session().await, world.session().await);
     world.run(&session, answering("Done.")).await;
     world.run(&session, asking()).await;
+    world.queue(&session, "And then?").await;
     world.run(&other, answering("Done.")).await;
     let file = home.file(&LogId::session(&session).expect("valid"));
     let torn = file.with_extension("jsonl.torn-0123456789abcdef");
@@ -56,8 +57,12 @@ async fn deleting_takes_one_log_out_of_storage_and_restoring_leaves_all_as_it_wa
     world.sessions.delete_session(&session).await.expect("deleted");
     let between = tree(&root);
     let storage = root.join("storage");
-    let missing: Vec<_> = before.keys().filter(|path| !between.contains_key(*path)).collect();
+    let missing = before.keys().filter(|path| !between.contains_key(*path));
+    let (missing, beside): (Vec<_>, Vec<_>) = missing.partition(|it| it.starts_with(&storage));
     assert_eq!(missing, [&file, &torn], "exactly one log, with what was cut off it");
+    let runtime_state = home.work_dir().runtime_state();
+    assert!(beside.iter().all(|path| path.starts_with(&runtime_state)), "{beside:?}");
+    assert_eq!(tree(&runtime_state).len(), 0, "and what waits in its session");
     let added = between.keys().filter(|path| !before.contains_key(*path));
     assert!(added.into_iter().all(|path| !path.starts_with(&storage)));
     assert_eq!(world.sessions.list_sessions().len(), 1);
