@@ -1,6 +1,6 @@
-//! Conversations: chains of turns with a title, one writer for each, the index of all, and the way
-//! from a person's answer to the turn that waits for it (`spec/session-layer.md`,
-//! `design/sessions.md`).
+//! Conversations: chains of turns with a title, one writer for each, the index of all, the way from a
+//! person's answer to the turn that waits for it, and the messages that wait for a turn
+//! (`spec/session-layer.md`, `design/sessions.md`).
 
 mod advance;
 pub mod api;

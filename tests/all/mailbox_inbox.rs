@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use turnstile::base::clock::Timestamp;
 use turnstile::base::id::{EventId, SessionId};
@@ -294,17 +295,19 @@ async fn what_is_set_aside_goes_when_its_removal_is_destroyed() {
     assert_eq!(kept(&inbox).await, [""; 0]);
 }
 
-#[tokio::test]
-async fn a_change_waits_for_another_program_and_then_is_made() {
+#[tokio::test(start_paused = true)]
+async fn a_folder_that_another_program_holds_is_asked_for_again_before_a_change_is_refused() {
     let home = Home::new();
     let inbox = home.inbox();
     inbox.put(&session(), &item(1, "a")).await.expect("put");
-    let lock = fs::File::open(folder(&home).join("lock")).expect("there");
+    let path = folder(&home).join("lock");
+    let lock = fs::File::open(&path).expect("there");
     lock.try_lock().expect("free");
-    let (session, event) = (session(), id(1));
-    let taken = inbox.take_back(&session, &event);
-    tokio::pin!(taken);
-    assert!(futures_util::poll!(&mut taken).is_pending());
+    let began = tokio::time::Instant::now();
+    let refused = inbox.take_back(&session(), &id(1)).await;
+    assert!(matches!(&refused, Err(WaitingError::Locked(it)) if *it == path), "{refused:?}");
+    assert_eq!(began.elapsed(), Duration::from_secs(2));
+    assert_eq!(kept(&inbox).await, ["a"], "who only looks waits for nobody");
     drop(lock);
-    assert_eq!(taken.await.expect("taken back").id, event);
+    inbox.take_back(&session(), &id(1)).await.expect("taken back");
 }

@@ -311,6 +311,19 @@ async fn a_stop_holds_what_waits_before_it_stops_anything() {
 }
 
 #[tokio::test]
+async fn stopping_a_turn_that_waits_holds_what_waits_behind_it() {
+    for world in worlds() {
+        let session = world.session().await;
+        let turn = world.run(&session, asking()).await;
+        world.queue(&session, "second").await;
+        world.sessions.stop_turn(&turn, None).await.expect("stopped");
+        world.quiet().await;
+        assert_eq!(world.waits(&session).await, ["[second]"]);
+        assert_eq!(world.said(&session).await.len(), 1);
+    }
+}
+
+#[tokio::test]
 async fn stopping_a_turn_that_has_ended_holds_nothing_behind_the_one_that_runs() {
     for world in worlds() {
         let gate = Gate::new();
@@ -350,6 +363,24 @@ async fn what_is_claimed_cannot_be_taken_back_or_edited() {
         let taken = world.sessions.take_back(&session, &event).await.map(|it| it.text);
         assert!(matches!(&taken, Err(SessionError::Waiting(WaitingError::Gone(_)))), "{taken:?}");
         assert_eq!(world.said(&session).await, ["first + second"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_message_is_taken_back_or_delivered_and_never_both() {
+    for world in worlds() {
+        for _ in 0..40 {
+            let gate = Gate::new();
+            let script = Script::new().boundary().answer("Done.");
+            let (session, _) = busy(&world, &gate, script).await;
+            let event = world.queue(&session, "second").await;
+            gate.open();
+            let taken = world.sessions.take_back(&session, &event).await;
+            world.quiet().await;
+            let said = world.said(&session).await;
+            assert_eq!(said, [if taken.is_ok() { "first" } else { "first + second" }]);
+            assert_eq!(world.entry(&session).unsent, 0);
+        }
     }
 }
 
