@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::base::id::{SessionId, TurnId};
 use crate::domain::event::Fact as _;
 use crate::domain::session::event::{SessionEvent, SessionFact, TurnAppended};
-use crate::domain::session::state::{SessionState, SessionTurn};
+use crate::domain::session::state::{Compaction, SessionState, SessionTurn};
 
 /// A log that no session can have written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -156,14 +156,15 @@ impl SessionState {
             }
             SessionFact::Compacted(compacted) => {
                 let id = &compacted.compaction_id;
-                if self.compactions.iter().any(|known| known.compaction_id == *id) {
+                if self.compactions.iter().any(|known| known.fact.compaction_id == *id) {
                     return Err(SessionRefusal::CompactionTwice(id.clone()));
                 }
                 if !self.has_turn(&compacted.first_kept_turn_id) {
                     let turn = compacted.first_kept_turn_id.clone();
                     return Err(SessionRefusal::KeptTurnUnknown(turn));
                 }
-                self.compactions.push(compacted.clone());
+                let (fact, after_turns) = (compacted.clone(), self.turns.len());
+                self.compactions.push(Compaction { fact, after_turns });
             }
             SessionFact::Archived(fact) => self.archived = fact.archived,
         }
