@@ -83,6 +83,14 @@ pub enum SessionRefusal {
     /// A compaction keeps a turn that the session does not have.
     #[error("a compaction keeps turn {0}, which is not in the session")]
     KeptTurnUnknown(TurnId),
+    /// A fork does not hold what it says that it inherited.
+    #[error("the session inherited {seed} turns, and holds {turns}")]
+    SeedMissing {
+        /// How many turns its header says it inherited.
+        seed: u64,
+        /// How many it has.
+        turns: usize,
+    },
 }
 
 /// Reduces a whole log.
@@ -169,6 +177,19 @@ impl SessionState {
             SessionFact::Archived(fact) => self.archived = fact.archived,
         }
         self.updated_at = event.ts;
+        Ok(())
+    }
+
+    /// Whether a whole log holds the turns that its header says it inherited. Not asked while
+    /// folding: each beginning of a fork's log is legal, and other readers ignore the field.
+    ///
+    /// # Errors
+    /// [`SessionRefusal::SeedMissing`].
+    pub fn check_seed(&self) -> Result<(), SessionRefusal> {
+        let (seed, turns) = (self.header.seed_length.unwrap_or(0), self.turns.len());
+        if seed > turns as u64 {
+            return Err(SessionRefusal::SeedMissing { seed, turns });
+        }
         Ok(())
     }
 
