@@ -23,6 +23,14 @@ pub enum SessionError {
         /// How that turn stands.
         standing: Standing,
     },
+    /// The turn is none of the session's.
+    #[error("turn {turn} is not in session {session}")]
+    NotInSession {
+        /// The session.
+        session: SessionId,
+        /// The turn.
+        turn: TurnId,
+    },
     /// There is nothing to go on with.
     #[error("session {session} has no interrupted turn to go on with")]
     NothingToResume {

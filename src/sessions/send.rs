@@ -114,7 +114,11 @@ impl Sessions {
         facts.map(|fact| Event { id: session.id.clone(), ts, fact }).collect()
     }
 
-    async fn check_settled(&self, session: &SessionId, turn: &TurnId) -> Result<(), SessionError> {
+    pub(super) async fn check_settled(
+        &self,
+        session: &SessionId,
+        turn: &TurnId,
+    ) -> Result<(), SessionError> {
         let is_live = self.live.is_live(turn);
         let status = self.parts.turns.get_turn(turn).await?.state.status();
         if status.is_terminal() {
