@@ -62,7 +62,7 @@ pub enum Command {
     /// What had come of an answer is printed in any case; why it is not whole is said on standard
     /// error.
     Run(Run),
-    /// List, show or remove sessions
+    /// List, show, name, fork, put away or remove sessions
     #[command(subcommand)]
     Sessions(Sessions),
     /// Say what was found: folders, configuration, sessions, models, terminal
@@ -95,8 +95,11 @@ pub struct Run {
 /// What to do with sessions.
 #[derive(Debug, Subcommand)]
 pub enum Sessions {
-    /// List all sessions, the latest first
+    /// List sessions, the latest first
     List {
+        /// Those that were put away, too
+        #[arg(long)]
+        all: bool,
         /// Print a line of JSON for each
         #[arg(long)]
         json: bool,
@@ -108,6 +111,30 @@ pub enum Sessions {
         /// Print its events and those of its turns as lines of JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Name a session
+    Rename {
+        /// The session
+        id: String,
+        /// Its name
+        title: String,
+    },
+    /// Put sessions away: they are kept, and not listed
+    Archive {
+        /// The sessions
+        #[arg(required = true)]
+        ids: Vec<String>,
+        /// Take them out again
+        #[arg(long)]
+        undo: bool,
+    },
+    /// Begin a session with the turns of another one, and print its id
+    Fork {
+        /// The session
+        id: String,
+        /// The last turn that the new session is to have [default: the latest]
+        #[arg(long, value_name = "TURN")]
+        at: Option<String>,
     },
     /// Remove sessions; their logs are set aside for some days (`delete.keep_days`)
     Rm {
