@@ -4,6 +4,9 @@
 
 mod advance;
 pub mod api;
+pub mod aside;
+mod compact;
+mod context;
 pub mod error;
 mod external;
 mod fork;
@@ -17,5 +20,6 @@ mod send;
 mod service;
 mod stop;
 pub mod trouble;
+mod unasked;
 
-pub use service::{Sessions, SessionsParts};
+pub use service::{Options, Sessions, SessionsParts};

@@ -29,7 +29,7 @@ use crate::runtime::api::{FindModel, ModelGone};
 use crate::runtime::context::ContextResolver;
 use crate::runtime::hub::Hub;
 use crate::runtime::{self, Parts, TurnRuntime};
-use crate::sessions::{Sessions, SessionsParts};
+use crate::sessions::{self, Sessions, SessionsParts};
 use crate::store::cache::CacheBounds;
 use crate::store::disk::{Disk, RealDisk};
 use crate::store::jsonl;
@@ -118,6 +118,9 @@ pub(super) fn build(startup: Startup, tasks: &Tasks, hub: &Hub) -> Result<Graph,
         ids: Arc::clone(&ground.ids),
         tasks: tasks.clone(),
         current_folder: here.unwrap_or_else(|| loaded.paths.home.clone()),
+        options: sessions::Options {
+            auto_compact: loaded.config.agents.auto_compact,
+        },
     });
     Ok(Graph {
         sessions,

@@ -161,6 +161,9 @@ impl Follower {
             }
         };
         let turn = self.look().await;
+        if let Ok(outcome) = &outcome {
+            self.sessions.after_rest(&self.session, outcome);
+        }
         let outcome = match (outcome, turn) {
             // What was recorded before things went wrong was taken all the same.
             (Err(error), Some(turn)) if !matches!(error, AdvanceError::Refused(_)) => {

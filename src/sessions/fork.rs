@@ -35,7 +35,7 @@ impl Sessions {
                 let Some(place) = source.state.place_of(&turn) else {
                     return Err(SessionError::NotInSession { session, turn });
                 };
-                self.check_settled(&session, &turn).await?;
+                self.check_ended(&session, &turn).await?;
                 (place + 1, Some(self.parts.turns.get_turn(&turn).await?))
             }
         };

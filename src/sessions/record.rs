@@ -67,7 +67,7 @@ impl Sessions {
     }
 
     /// Records what is to be said of a session as it is now, if anything is.
-    async fn say(
+    pub(super) async fn say(
         &self,
         session: &SessionId,
         fact: impl FnOnce(&SessionState) -> Option<SessionFact>,

@@ -57,6 +57,7 @@ impl Sessions {
             let _lock = self.locks.lock(session).await;
             self.closing.mark(session)?
         };
+        self.compacting.stop(session);
         // Nobody waits for an advance to rest while holding the session's lock.
         self.live.stop(Scope::Session(session.clone()), None).rested().await;
         let _lock = self.locks.lock(session).await;

@@ -15,6 +15,7 @@ use crate::domain::session::event::{
 use crate::domain::session::state::SessionState;
 use crate::runtime::api::{Turn, Turns};
 use crate::sessions::api::{NewSession, SessionFolder};
+use crate::sessions::compact::Compacting;
 use crate::sessions::error::{NoFolder, SessionError};
 use crate::sessions::index::Index;
 use crate::sessions::live::LiveAdvances;
@@ -41,6 +42,15 @@ pub struct SessionsParts {
     pub tasks: Tasks,
     /// The folder in which tools run when a session does not say: where the program was started.
     pub current_folder: PathBuf,
+    /// What is done without being asked for.
+    pub options: Options,
+}
+
+/// What the session layer does without being asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The older turns are summarised when a turn has failed because the model takes no more.
+    pub auto_compact: bool,
 }
 
 /// The session layer. Cheap to clone; all clones are one. What changes a session is to be awaited to
@@ -52,6 +62,7 @@ pub struct Sessions {
     pub(super) locks: Arc<Locks>,
     pub(super) live: LiveAdvances,
     pub(super) closing: Closing,
+    pub(super) compacting: Compacting,
     pub(super) troubles: Troubles,
 }
 
@@ -68,6 +79,7 @@ impl Sessions {
             locks: Arc::default(),
             live: LiveAdvances::default(),
             closing: Closing::default(),
+            compacting: Compacting::default(),
             troubles: Troubles::default(),
         }
     }

@@ -12,7 +12,7 @@ use crate::domain::session::entry::SessionIndexEntry;
 use crate::runtime::api::Turns;
 use crate::sessions::api::{NewSession, SendMessageConfig};
 use crate::sessions::error::SessionError;
-use crate::sessions::{Sessions, SessionsParts};
+use crate::sessions::{Options, Sessions, SessionsParts};
 use crate::store::cache::CacheBounds;
 use crate::store::memory;
 use crate::store::seam::LogStore;
@@ -38,6 +38,8 @@ pub struct SessionWorld {
     pub clock: Arc<HandClock>,
     store: Arc<dyn LogStore>,
     starts: Arc<AtomicU32>,
+    tasks: Tasks,
+    options: Options,
 }
 
 impl SessionWorld {
@@ -46,23 +48,34 @@ impl SessionWorld {
     pub fn new() -> Self {
         let clock = HandClock::new();
         let store = memory::Store::new(Arc::<HandClock>::clone(&clock));
-        Self::at(clock, Arc::new(store), Arc::default())
+        Self::at(clock, Arc::new(store), Arc::default(), Options::default())
+    }
+
+    /// The same world, configured otherwise.
+    #[must_use]
+    pub fn with(self, options: Options) -> Self {
+        Self::at(self.clock, self.store, self.starts, options)
     }
 
     /// A world whose logs are in `store`, as a process that starts now sees them.
     #[must_use]
     pub fn over(store: Arc<dyn LogStore>) -> Self {
-        Self::at(HandClock::new(), store, Arc::default())
+        Self::at(HandClock::new(), store, Arc::default(), Options::default())
     }
 
     /// The same logs and the same time, as the next process sees them.
     #[must_use]
     pub fn restarted(&self) -> Self {
         let (clock, store) = (Arc::clone(&self.clock), Arc::clone(&self.store));
-        Self::at(clock, store, Arc::clone(&self.starts))
+        Self::at(clock, store, Arc::clone(&self.starts), self.options)
     }
 
-    fn at(clock: Arc<HandClock>, store: Arc<dyn LogStore>, starts: Arc<AtomicU32>) -> Self {
+    fn at(
+        clock: Arc<HandClock>,
+        store: Arc<dyn LogStore>,
+        starts: Arc<AtomicU32>,
+        options: Options,
+    ) -> Self {
         let process = 42 + starts.fetch_add(1, Ordering::Relaxed);
         let ids = Arc::new(Ids::new(Arc::<HandClock>::clone(&clock), process));
         let tasks = Tasks::new();
@@ -80,10 +93,11 @@ impl SessionWorld {
             turns: Arc::new(turns.clone()) as Arc<dyn Turns>,
             clock: Arc::<HandClock>::clone(&clock),
             ids,
-            tasks,
+            tasks: tasks.clone(),
             current_folder: PathBuf::from(FOLDER),
+            options,
         });
-        Self { sessions, turns, repo, turn_repo, clock, store, starts }
+        Self { sessions, turns, repo, turn_repo, clock, store, starts, tasks, options }
     }
 
     /// A new session without turns.
@@ -127,6 +141,11 @@ impl SessionWorld {
         while self.sessions.is_running(turn) {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Waits until the layer does nothing any more, in the background neither.
+    pub async fn idle(&self) {
+        self.tasks.wait().await;
     }
 
     /// The session's entry in the index.

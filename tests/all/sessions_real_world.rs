@@ -91,6 +91,7 @@ impl World {
             ids,
             tasks,
             current_folder: std::env::temp_dir(),
+            options: turnstile::sessions::Options::default(),
         });
         Self { sessions, runtime, model: scripted, turns, store, process }
     }
