@@ -19,6 +19,7 @@ mod scan;
 mod send;
 mod service;
 mod stop;
+mod titles;
 pub mod trouble;
 mod unasked;
 

@@ -119,6 +119,7 @@ pub(super) fn build(startup: Startup, tasks: &Tasks, hub: &Hub) -> Result<Graph,
         tasks: tasks.clone(),
         current_folder: here.unwrap_or_else(|| loaded.paths.home.clone()),
         options: sessions::Options {
+            auto_title: loaded.config.agents.auto_title,
             auto_compact: loaded.config.agents.auto_compact,
         },
     });

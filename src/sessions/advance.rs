@@ -161,8 +161,8 @@ impl Follower {
             }
         };
         let turn = self.look().await;
-        if let Ok(outcome) = &outcome {
-            self.sessions.after_rest(&self.session, outcome);
+        if let (Ok(outcome), Some(turn)) = (&outcome, &turn) {
+            self.sessions.after_rest(&self.session, &turn.state, outcome);
         }
         let outcome = match (outcome, turn) {
             // What was recorded before things went wrong was taken all the same.

@@ -49,6 +49,8 @@ pub struct SessionsParts {
 /// What the session layer does without being asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
+    /// A model names a session after its first turn.
+    pub auto_title: bool,
     /// The older turns are summarised when a turn has failed because the model takes no more.
     pub auto_compact: bool,
 }

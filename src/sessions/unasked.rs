@@ -2,15 +2,20 @@
 //! configuration wants it.
 
 use crate::base::id::SessionId;
+use crate::domain::turn::event::TurnContext;
+use crate::domain::turn::state::TurnState;
 use crate::runtime::CONTEXT_OVERFLOW;
 use crate::runtime::api::TurnOutcome;
 use crate::sessions::Sessions;
 
 impl Sessions {
     /// A turn has come to rest like this.
-    pub(super) fn after_rest(&self, session: &SessionId, outcome: &TurnOutcome) {
+    pub(super) fn after_rest(&self, session: &SessionId, turn: &TurnState, outcome: &TurnOutcome) {
         let options = self.parts.options;
         match outcome {
+            TurnOutcome::Completed(completed) if options.auto_title && is_first(turn) => {
+                self.title_after(session, turn, completed);
+            }
             TurnOutcome::Failed(failed)
                 if options.auto_compact && failed.code.as_deref() == Some(CONTEXT_OVERFLOW) =>
             {
@@ -27,4 +32,9 @@ impl Sessions {
             | TurnOutcome::Cancelled(_) => {}
         }
     }
+}
+
+/// Whether nothing was said before a turn.
+fn is_first(turn: &TurnState) -> bool {
+    matches!(&turn.definition.context, TurnContext::Inline(before) if before.is_empty())
 }

@@ -58,3 +58,4 @@ mod sessions_real;
 mod sessions_real_world;
 mod sessions_send;
 mod sessions_stop;
+mod sessions_titles;

@@ -260,7 +260,7 @@ async fn a_turn_that_cannot_be_kept_refuses_the_next_one() {
 #[tokio::test]
 async fn a_session_that_its_model_refuses_as_too_long_is_compacted_where_that_is_wanted() {
     for auto_compact in [false, true] {
-        let world = SessionWorld::new().with(Options { auto_compact });
+        let world = SessionWorld::new().with(Options { auto_compact, ..Options::default() });
         let (session, _) = session_of_two(&world).await;
         world.run(&session, Script::new().fail()).await;
         world.idle().await;
