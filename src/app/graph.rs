@@ -38,6 +38,7 @@ use crate::store::repo::Repo;
 use crate::store::scratch::Scratch;
 use crate::store::seam::{LogStore, SyncMode};
 use crate::store::turn_repo::TurnRepo;
+use crate::store::work_dir::WorkDir;
 use crate::tools::registry::Registry;
 use crate::tools::shell;
 
@@ -183,7 +184,7 @@ fn runtime(ground: &Ground, hub: &Hub, with: &Settings<'_>) -> Result<TurnRuntim
         context: ContextResolver::default(),
         options: runtime::Options {
             max_model_calls: config.agents.max_model_calls.get(),
-            output_dir: root.join("var/output"),
+            output_dir: root.join(WorkDir::OUTPUT),
             output_bytes_max: usize::try_from(config.tools.output_bytes_max.get())
                 .unwrap_or(usize::MAX),
         },

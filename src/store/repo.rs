@@ -173,6 +173,16 @@ impl<K: Kind> Repo<K> {
         Ok(logs.iter().map(|log| K::Id::from(log.id())).collect())
     }
 
+    /// Reads a log of this kind that was removed, without keeping the result.
+    ///
+    /// # Errors
+    /// As [`LogStore::inspect_removed`], and as [`read`](Self::read).
+    pub async fn read_removed(&self, removed: &Removed) -> Result<Stored<K>, StoreError> {
+        let place = Place { log: removed.log.clone(), path: None };
+        let inspection = self.store.inspect_removed(removed).await?;
+        blocking(&self.tasks, move || parse(&place, &inspection)).await?
+    }
+
     /// Takes one log out of the store, and nothing else; see [`LogStore::remove`].
     ///
     /// # Errors
