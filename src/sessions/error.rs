@@ -59,6 +59,16 @@ pub enum SessionError {
     /// It was not deleted, or its days are over.
     #[error("session {0} is not among the deleted ones")]
     NotDeleted(SessionId),
+    /// Other sessions may need its turns.
+    #[error(
+        "it cannot be told which turns only session {session} has, so nothing was destroyed: {why}"
+    )]
+    Entangled {
+        /// The session.
+        session: SessionId,
+        /// What cannot be read.
+        why: String,
+    },
     /// A standalone turn has no session to answer in.
     #[error("turn {0} belongs to no session")]
     NoSession(TurnId),

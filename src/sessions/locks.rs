@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{OwnedMutexGuard, OwnedRwLockReadGuard, RwLock};
+use tokio::sync::{OwnedMutexGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
 
 use crate::base::id::SessionId;
 use crate::base::locks::KeyedLocks;
@@ -26,5 +26,11 @@ impl Locks {
     pub(super) async fn lock(&self, session: &SessionId) -> Held {
         let work_dir = Arc::clone(&self.work_dir).read_owned().await;
         Held { _session: self.sessions.lock(session).await, _work_dir: work_dir }
+    }
+
+    /// Waits until no session is held, and holds them all: for whoever destroys what nothing
+    /// refers to.
+    pub(super) async fn lock_all(&self) -> OwnedRwLockWriteGuard<()> {
+        Arc::clone(&self.work_dir).write_owned().await
     }
 }

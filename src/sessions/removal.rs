@@ -13,7 +13,8 @@ use crate::store::log::{LogKind, Removed};
 #[derive(Clone, Default)]
 pub(super) struct Closing(Arc<Mutex<HashSet<SessionId>>>);
 
-struct Mark {
+/// A session is being deleted, until this is dropped.
+pub(super) struct Mark {
     closing: Closing,
     session: SessionId,
 }
@@ -29,7 +30,8 @@ impl Closing {
         Ok(())
     }
 
-    fn mark(&self, session: &SessionId) -> Result<Mark, BeingDeleted> {
+    /// Nothing new starts in a session from now on. Called under its lock.
+    pub(super) fn mark(&self, session: &SessionId) -> Result<Mark, BeingDeleted> {
         let mut marked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !marked.insert(session.clone()) {
             return Err(BeingDeleted(session.clone()));

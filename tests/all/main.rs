@@ -49,6 +49,7 @@ mod sessions_delete;
 mod sessions_facts;
 mod sessions_files;
 mod sessions_fork;
+mod sessions_gc;
 mod sessions_index;
 mod sessions_inputs;
 mod sessions_log;
