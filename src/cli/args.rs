@@ -145,6 +145,19 @@ pub enum Sessions {
         #[arg(long)]
         json: bool,
     },
+    /// Say what can be destroyed: sessions that were deleted longer ago than they are kept, and the
+    /// logs of turns that no session needs
+    ///
+    /// Exit codes: 0 done, 1 it cannot be told which turns are needed, 2 bad arguments, 3 trouble
+    /// with the disk, or another turnstile holds the folder.
+    Gc {
+        /// Destroy it
+        #[arg(long)]
+        yes: bool,
+        /// Print a line of JSON for each
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[cfg(test)]

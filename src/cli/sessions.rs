@@ -7,6 +7,7 @@ use crate::app::{Access, App};
 use crate::base::id::{SessionId, TurnId};
 use crate::base::sanitize;
 use crate::cli::args::{Common, Sessions};
+use crate::cli::gc::gc;
 use crate::cli::report::{Exit, Problem, print, readable, tell};
 use crate::cli::start::{Setting, problem, threads};
 use crate::domain::session::entry::{LatestTurnStatus, SessionIndexEntry};
@@ -23,7 +24,8 @@ pub(super) fn sessions(common: &Common, sessions: &Sessions) -> Result<Exit, Pro
         Sessions::Rename { .. }
         | Sessions::Archive { .. }
         | Sessions::Fork { .. }
-        | Sessions::Rm { .. } => Access::Full,
+        | Sessions::Rm { .. }
+        | Sessions::Gc { .. } => Access::Full,
     };
     let place = setting.take(access)?;
     threads()?.block_on(async {
@@ -34,6 +36,7 @@ pub(super) fn sessions(common: &Common, sessions: &Sessions) -> Result<Exit, Pro
             Sessions::Rename { id, title } => rename(&app, id, title).await,
             Sessions::Archive { ids, undo } => archive(&app, ids, !undo).await,
             Sessions::Fork { id, at } => fork(&app, id, at.as_deref()).await,
+            Sessions::Gc { yes, json } => gc(&app, *yes, *json).await,
             Sessions::Rm { ids, json } => remove(&app, ids, *json).await,
         };
         app.shut_down().await.map_err(|error| Problem::of(Exit::Disk, &error))?;
@@ -196,12 +199,11 @@ async fn archive(app: &App, ids: &[String], archived: bool) -> Result<Exit, Prob
 
 async fn fork(app: &App, id: &str, at: Option<&str>) -> Result<Exit, Problem> {
     let (sessions, session) = (&app.graph().sessions, SessionId::from(id));
-    let at = match at {
-        Some(turn) => Some(TurnId::from(turn)),
-        None => {
-            let state = sessions.get_session(&session).await.map_err(|error| refusal(&error))?;
-            state.latest().map(|latest| latest.id.clone())
-        }
+    let at = if let Some(turn) = at {
+        Some(TurnId::from(turn))
+    } else {
+        let state = sessions.get_session(&session).await.map_err(|error| refusal(&error))?;
+        state.latest().map(|latest| latest.id.clone())
     };
     let forked = sessions.fork_session(&session, at.as_ref()).await;
     let fork = forked.map_err(|error| refusal(&error))?;

@@ -308,3 +308,31 @@ fn a_session_is_forked_at_its_latest_turn_or_at_another() {
     let ran = cli.run(&["sessions", "fork", SESSION, "--at", missing]);
     ran.check_refused(1, &[missing, "is not in session"]);
 }
+
+#[test]
+fn garbage_is_named_and_destroyed_once_that_is_said() {
+    let cli = Cli::new();
+    let folder = with_sessions(&cli);
+    let damaged = "2026-03-04T05-00-00Z-0000042-001";
+    let ran = cli.run(&["sessions", "gc"]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, "nothing to destroy\n"));
+    assert!(ran.err.contains("it cannot be told which turns are needed"), "{}", ran.err);
+    assert!(ran.err.contains(&shown(&folder)) && ran.err.contains(damaged), "{}", ran.err);
+    cli.configure("[delete]\nkeep_days = 0\n");
+    cli.run(&["sessions", "rm", damaged]).check_done();
+    let ran = cli.run(&["sessions", "gc"]);
+    ran.check_done();
+    assert_eq!(ran.out, "nothing to destroy\n");
+
+    cli.run(&["sessions", "rm", SESSION]).check_done();
+    let turn = cli.work_dir().join(format!("storage/turns/2026/03/04/{TURN}.jsonl"));
+    let ran = cli.run(&["sessions", "gc"]);
+    ran.check_done();
+    let hint = "nothing was destroyed yet; --yes does it";
+    assert_eq!(ran.out, format!("would destroy turn {TURN}\n{hint}\n"));
+    assert!(turn.exists());
+    let ran = cli.run(&["sessions", "gc", "--yes", "--json"]);
+    ran.check_done();
+    assert_eq!(ran.json_lines(), [serde_json::json!({"turn": TURN, "destroyed": true})]);
+    assert!(!turn.exists());
+}

@@ -50,7 +50,7 @@ async fn a_fork_has_the_turns_up_to_its_place_and_goes_on_from_there() {
     let first = world.run(&session, answering("One.")).await;
     let second = world.run(&session, Script::new().fail()).await;
     world.run(&session, answering("Three.")).await;
-    world.clock.pass(std::time::Duration::from_secs(60));
+    world.clock.pass(std::time::Duration::from_mins(1));
 
     let fork = fork(&world, &session, Some(&second)).await;
     let (source, copied) = (events(&world, &session).await, events(&world, &fork).await);
