@@ -4,6 +4,7 @@
 pub mod args;
 mod chat;
 mod doctor;
+mod gc;
 mod report;
 mod run;
 mod sessions;

@@ -9,7 +9,9 @@ use crate::app::perform::refused;
 use crate::base::id::SessionId;
 use crate::domain::session::entry::waiting_calls;
 use crate::sessions::error::SessionError;
+use crate::sessions::gc::Garbage;
 use crate::store::error::StoreError;
+use crate::store::log::Removed;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -85,9 +87,22 @@ impl App {
         }
     }
 
+    /// Looks for what can be destroyed: what was deleted longer ago than it is kept, and the turns that
+    /// nothing reaches then.
+    ///
+    /// # Errors
+    /// As [`Sessions::find_garbage`](crate::sessions::Sessions::find_garbage).
+    pub async fn find_garbage(&self) -> Result<Garbage, StoreError> {
+        self.graph.sessions.find_garbage(|removed| self.is_expired(removed)).await
+    }
+
+    fn is_expired(&self, removed: &Removed) -> bool {
+        let kept_ms = self.graph.keep_deleted_days.saturating_mul(DAY_MS);
+        self.graph.clock.now().since(removed.at).as_millis() >= u128::from(kept_ms)
+    }
+
     /// Destroys what was deleted longer ago than it is kept.
     pub(super) async fn destroy_expired(&self) {
-        let kept_ms = self.graph.keep_deleted_days.saturating_mul(DAY_MS);
         let removed = match self.graph.store.removed().await {
             Ok(removed) => removed,
             Err(error) => {
@@ -95,10 +110,7 @@ impl App {
                 return;
             }
         };
-        let now = self.graph.clock.now();
-        let expired =
-            removed.iter().filter(|it| now.since(it.at).as_millis() >= u128::from(kept_ms));
-        for removed in expired {
+        for removed in removed.iter().filter(|removed| self.is_expired(removed)) {
             if let Err(error) = self.graph.store.destroy(removed).await {
                 tracing::warn!(%error, log = %removed.log, "a deleted session cannot be destroyed");
             }

@@ -33,7 +33,7 @@ use crate::runtime::context::ContextResolver;
 use crate::runtime::hub::Hub;
 use crate::runtime::{self, Parts, TurnRuntime};
 use crate::sessions::waiting::Waiting;
-use crate::sessions::{Sessions, SessionsParts};
+use crate::sessions::{self, Sessions, SessionsParts};
 use crate::store::cache::CacheBounds;
 use crate::store::disk::{Disk, RealDisk};
 use crate::store::jsonl;
@@ -42,6 +42,7 @@ use crate::store::repo::Repo;
 use crate::store::scratch::Scratch;
 use crate::store::seam::{LogStore, SyncMode};
 use crate::store::turn_repo::TurnRepo;
+use crate::store::work_dir::WorkDir;
 use crate::tools::registry::Registry;
 use crate::tools::shell;
 
@@ -134,6 +135,10 @@ pub(super) fn build(startup: Startup, tasks: &Tasks, hub: &Hub) -> Result<Graph,
         zone: TimeZone::system(),
         tasks: tasks.clone(),
         current_folder: here.unwrap_or_else(|| loaded.paths.home.clone()),
+        options: sessions::Options {
+            auto_title: loaded.config.agents.auto_title,
+            auto_compact: loaded.config.agents.auto_compact,
+        },
     });
     Ok(Graph {
         sessions,
@@ -195,7 +200,7 @@ fn runtime(ground: &Ground, hub: &Hub, with: &Settings<'_>) -> Result<TurnRuntim
         context: ContextResolver::default(),
         options: runtime::Options {
             max_model_calls: config.agents.max_model_calls.get(),
-            output_dir: root.join("var/output"),
+            output_dir: root.join(WorkDir::OUTPUT),
             output_bytes_max: usize::try_from(config.tools.output_bytes_max.get())
                 .unwrap_or(usize::MAX),
         },

@@ -62,7 +62,7 @@ pub enum Command {
     /// What had come of an answer is printed in any case; why it is not whole is said on standard
     /// error.
     Run(Run),
-    /// List, show or remove sessions
+    /// List, show, name, fork, put away or remove sessions
     #[command(subcommand)]
     Sessions(Sessions),
     /// Say what was found: folders, configuration, sessions, models, terminal
@@ -95,8 +95,11 @@ pub struct Run {
 /// What to do with sessions.
 #[derive(Debug, Subcommand)]
 pub enum Sessions {
-    /// List all sessions, the latest first
+    /// List sessions, the latest first
     List {
+        /// Those that were put away, too
+        #[arg(long)]
+        all: bool,
         /// Print a line of JSON for each
         #[arg(long)]
         json: bool,
@@ -109,11 +112,48 @@ pub enum Sessions {
         #[arg(long)]
         json: bool,
     },
+    /// Name a session
+    Rename {
+        /// The session
+        id: String,
+        /// Its name
+        title: String,
+    },
+    /// Put sessions away: they are kept, and not listed
+    Archive {
+        /// The sessions
+        #[arg(required = true)]
+        ids: Vec<String>,
+        /// Take them out again
+        #[arg(long)]
+        undo: bool,
+    },
+    /// Begin a session with the turns of another one, and print its id
+    Fork {
+        /// The session
+        id: String,
+        /// The last turn that the new session is to have [default: the latest]
+        #[arg(long, value_name = "TURN")]
+        at: Option<String>,
+    },
     /// Remove sessions; their logs are set aside for some days (`delete.keep_days`)
     Rm {
         /// The sessions
         #[arg(required = true)]
         ids: Vec<String>,
+        /// Print a line of JSON for each
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say what can be destroyed: sessions that were deleted longer ago than they are kept, and the
+    /// logs of turns that no session needs
+    ///
+    /// Exit codes: 0 done, 1 it cannot be told which turns are needed, 2 bad arguments, 3 trouble
+    /// with the disk, or another turnstile holds the folder.
+    Gc {
+        /// Destroy it
+        #[arg(long)]
+        yes: bool,
         /// Print a line of JSON for each
         #[arg(long)]
         json: bool,

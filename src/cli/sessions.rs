@@ -1,12 +1,13 @@
-//! `turnstile sessions`: listing, showing and removing them.
+//! `turnstile sessions`: listing, showing, naming, forking, putting away and removing them.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::app::{Access, App};
-use crate::base::id::SessionId;
+use crate::base::id::{SessionId, TurnId};
 use crate::base::sanitize;
 use crate::cli::args::{Common, Sessions};
+use crate::cli::gc::gc;
 use crate::cli::report::{Exit, Problem, print, readable, tell};
 use crate::cli::start::{Setting, problem, threads};
 use crate::domain::session::entry::{LatestTurnStatus, SessionIndexEntry};
@@ -20,14 +21,22 @@ pub(super) fn sessions(common: &Common, sessions: &Sessions) -> Result<Exit, Pro
     let setting = Setting::read(common)?;
     let access = match sessions {
         Sessions::List { .. } | Sessions::Show { .. } => Access::ReadOnly,
-        Sessions::Rm { .. } => Access::Full,
+        Sessions::Rename { .. }
+        | Sessions::Archive { .. }
+        | Sessions::Fork { .. }
+        | Sessions::Rm { .. }
+        | Sessions::Gc { .. } => Access::Full,
     };
     let place = setting.take(access)?;
     threads()?.block_on(async {
         let (app, _notices) = setting.start(place).map_err(|error| problem(&error))?;
         let done = match sessions {
-            Sessions::List { json } => list(&app, *json).await,
+            Sessions::List { all, json } => list(&app, *all, *json).await,
             Sessions::Show { id, json } => show(&app, &SessionId::from(id.as_str()), *json).await,
+            Sessions::Rename { id, title } => rename(&app, id, title).await,
+            Sessions::Archive { ids, undo } => archive(&app, ids, !undo).await,
+            Sessions::Fork { id, at } => fork(&app, id, at.as_deref()).await,
+            Sessions::Gc { yes, json } => gc(&app, *yes, *json).await,
             Sessions::Rm { ids, json } => remove(&app, ids, *json).await,
         };
         app.shut_down().await.map_err(|error| Problem::of(Exit::Disk, &error))?;
@@ -35,10 +44,11 @@ pub(super) fn sessions(common: &Common, sessions: &Sessions) -> Result<Exit, Pro
     })
 }
 
-async fn list(app: &App, json: bool) -> Result<Exit, Problem> {
+async fn list(app: &App, all: bool, json: bool) -> Result<Exit, Problem> {
     let sessions = &app.graph().sessions;
     sessions.scan().await.map_err(|error| Problem::of(Exit::Disk, &error))?;
     let mut entries = sessions.list_sessions();
+    entries.retain(|entry| all || !entry.archived);
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.active_at));
     let mut text = String::new();
     for entry in &entries {
@@ -160,6 +170,45 @@ fn ending(turn: &TurnState) -> String {
             format!("cancelled: {}", sanitize::for_line(reason))
         }
     }
+}
+
+async fn rename(app: &App, id: &str, title: &str) -> Result<Exit, Problem> {
+    let session = SessionId::from(id);
+    let named = app.graph().sessions.set_title(&session, title).await;
+    named.map_err(|error| refusal(&error))?;
+    print(&format!("renamed {id}\n"))?;
+    Ok(Exit::Done)
+}
+
+async fn archive(app: &App, ids: &[String], archived: bool) -> Result<Exit, Problem> {
+    let mut exit = Exit::Done;
+    let done = if archived { "archived" } else { "unarchived" };
+    for id in ids {
+        let session = SessionId::from(id.as_str());
+        match app.graph().sessions.set_archived(&session, archived).await {
+            Ok(()) => print(&format!("{done} {id}\n"))?,
+            Err(error) => {
+                let problem = refusal(&error);
+                exit = problem.exit();
+                tell(&problem);
+            }
+        }
+    }
+    Ok(exit)
+}
+
+async fn fork(app: &App, id: &str, at: Option<&str>) -> Result<Exit, Problem> {
+    let (sessions, session) = (&app.graph().sessions, SessionId::from(id));
+    let at = if let Some(turn) = at {
+        Some(TurnId::from(turn))
+    } else {
+        let state = sessions.get_session(&session).await.map_err(|error| refusal(&error))?;
+        state.latest().map(|latest| latest.id.clone())
+    };
+    let forked = sessions.fork_session(&session, at.as_ref()).await;
+    let fork = forked.map_err(|error| refusal(&error))?;
+    print(&format!("{fork}\n"))?;
+    Ok(Exit::Done)
 }
 
 async fn remove(app: &App, ids: &[String], json: bool) -> Result<Exit, Problem> {

@@ -104,6 +104,10 @@ pub struct Agents {
     pub default: String,
     /// How many model calls a turn may make after the last input before it stops.
     pub max_model_calls: Whole<1, MODEL_CALLS_MAX>,
+    /// Whether a model names a session after its first turn.
+    pub auto_title: bool,
+    /// Whether the older turns of a session are summarised when its model takes no more.
+    pub auto_compact: bool,
 }
 
 /// More calls than anyone waits for; a limit above it is a slip of the hand.
@@ -111,7 +115,12 @@ const MODEL_CALLS_MAX: u64 = 10_000;
 
 impl Default for Agents {
     fn default() -> Self {
-        Self { default: "assistant".to_owned(), max_model_calls: Whole::new(50) }
+        Self {
+            default: "assistant".to_owned(),
+            max_model_calls: Whole::new(50),
+            auto_title: false,
+            auto_compact: false,
+        }
     }
 }
 

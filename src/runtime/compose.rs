@@ -75,6 +75,14 @@ fn replay(segment: &Segment, model: &ModelDescriptor, elide_over: Option<u64>) -
     }
 }
 
+/// A conversation as it is written out for a turn to begin with: for any model, and so that eliding
+/// it once more changes nothing.
+#[must_use]
+pub fn carried_over(messages: &[Message]) -> Vec<Message> {
+    let messages = strip_continuation(messages).into_iter();
+    messages.map(|message| elided(message, ELIDE_OVER_CHARS)).collect()
+}
+
 fn elided(message: Message, limit: u64) -> Message {
     let Message::Tool(tool) = &message else { return message };
     let chars = tool.content.chars().count();
@@ -140,6 +148,20 @@ mod tests {
         check_elision(r#"{"elideOver":10}"#, 11, false);
         check_elision(r#"{"reasoningEffort":"low"}"#, 100_000, true);
         check_elision("{}", 100_000, true);
+    }
+
+    #[test]
+    fn what_is_carried_over_is_sent_as_it_is_ever_after() {
+        let limit = usize::try_from(ELIDE_OVER_CHARS).expect("a small number");
+        let signed = r#"{"role":"assistant","content":[{"type":"text","text":"Done.","providerOptions":{"p":{"signature":"x"}}}]}"#;
+        let signed: Message = serde_json::from_str(signed).expect("a message");
+        let before = [result_of(limit), result_of(limit + 1), signed];
+        let carried = carried_over(&before);
+        assert_eq!(carried[0], before[0]);
+        assert_ne!(carried[1], before[1], "a long result is left out");
+        assert_eq!(carried[2], strip_continuation(&before[2..])[0]);
+        assert_ne!(carried[2], before[2], "what a provider wants back is not for others");
+        assert_eq!(carried_over(&carried), carried);
     }
 
     #[test]

@@ -170,6 +170,7 @@ impl Follower {
         let turn = self.look().await;
         if let Some(turn) = &turn {
             self.sessions.after_rest(&self.session, &turn.state).await;
+            self.sessions.do_unasked(&self.session, &turn.state);
         }
         let outcome = match (outcome, turn) {
             // What was recorded before things went wrong was taken all the same.

@@ -7,28 +7,49 @@ use thiserror::Error;
 use crate::base::id::{SessionId, ToolCallId, TurnId};
 use crate::domain::turn::status::TurnStatus;
 use crate::runtime::error::{AdvanceError, CreateError, ReadError};
+use crate::sessions::aside::AsideError;
 use crate::sessions::waiting::WaitingError;
 use crate::store::error::StoreError;
 
 /// Why a call of the session layer was not carried out.
 #[derive(Debug, Error)]
 pub enum SessionError {
-    /// The latest turn has not ended: it runs, waits for somebody, or was interrupted. Nothing is
-    /// queued, steered or cancelled behind a person's back.
-    #[error("the latest turn of session {session} has not ended ({}); {}", .standing, .standing.advice())]
+    /// The latest turn has not ended: it runs, waits for somebody, or was interrupted; or the
+    /// session is being compacted. Nothing is queued, steered or cancelled behind a person's back.
+    #[error("{}", .standing.told_of(session))]
     TurnNotSettled {
         /// The session.
         session: SessionId,
         /// Its latest turn.
         turn: TurnId,
-        /// How that turn stands.
+        /// What is under way.
         standing: Standing,
+    },
+    /// The turn is none of the session's.
+    #[error("turn {turn} is not in session {session}")]
+    NotInSession {
+        /// The session.
+        session: SessionId,
+        /// The turn.
+        turn: TurnId,
     },
     /// There is nothing to go on with.
     #[error("session {session} has no interrupted turn to go on with")]
     NothingToResume {
         /// The session.
         session: SessionId,
+    },
+    /// There is nothing to summarise: all of the session would be kept.
+    #[error("session {0} has no older turns to summarise")]
+    NothingToCompact(SessionId),
+    /// The older turns were not summarised.
+    #[error("session {session} was not summarised: {source}")]
+    NoSummary {
+        /// The session.
+        session: SessionId,
+        /// Why not.
+        #[source]
+        source: Box<AsideError>,
     },
     /// The session is being deleted.
     #[error(transparent)]
@@ -39,6 +60,16 @@ pub enum SessionError {
     /// It was not deleted, or its days are over.
     #[error("session {0} is not among the deleted ones")]
     NotDeleted(SessionId),
+    /// Other sessions may need its turns.
+    #[error(
+        "it cannot be told which turns only session {session} has, so nothing was destroyed: {why}"
+    )]
+    Entangled {
+        /// The session.
+        session: SessionId,
+        /// What cannot be read.
+        why: String,
+    },
     /// A standalone turn has no session to answer in.
     #[error("turn {0} belongs to no session")]
     NoSession(TurnId),
@@ -54,6 +85,9 @@ pub enum SessionError {
     /// A turn cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// The model was asked for a title and gave none.
+    #[error(transparent)]
+    Aside(#[from] Box<AsideError>),
     /// The turn was not created.
     #[error(transparent)]
     Create(#[from] CreateError),
@@ -79,11 +113,26 @@ pub enum Standing {
     Running,
     /// It rests.
     Resting(TurnStatus),
+    /// It has ended, and what was said so far is being summarised.
+    Compacting,
 }
 
 impl Standing {
+    fn told_of(self, session: &SessionId) -> String {
+        match self {
+            Self::Running | Self::Resting(_) => format!(
+                "the latest turn of session {session} has not ended ({self}); {}",
+                self.advice()
+            ),
+            Self::Compacting => {
+                format!("session {session} is {self}; {}", self.advice())
+            }
+        }
+    }
+
     fn advice(self) -> &'static str {
         match self {
+            Self::Compacting => "wait until that is done",
             Self::Running => "wait for it, or stop it",
             Self::Resting(TurnStatus::Suspended) => "answer what it waits for, or stop it",
             Self::Resting(_) => "resume it, or close it",
@@ -94,6 +143,7 @@ impl Standing {
 impl std::fmt::Display for Standing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
+            Self::Compacting => f.write_str("being summarised"),
             Self::Running => f.write_str("running"),
             Self::Resting(status) => status.fmt(f),
         }

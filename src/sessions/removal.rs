@@ -13,7 +13,8 @@ use crate::store::log::{LogKind, Removed};
 #[derive(Clone, Default)]
 pub(super) struct Closing(Arc<Mutex<HashSet<SessionId>>>);
 
-struct Mark {
+/// A session is being deleted, until this is dropped.
+pub(super) struct Mark {
     closing: Closing,
     session: SessionId,
 }
@@ -29,7 +30,8 @@ impl Closing {
         Ok(())
     }
 
-    fn mark(&self, session: &SessionId) -> Result<Mark, BeingDeleted> {
+    /// Nothing new starts in a session from now on. Called under its lock.
+    pub(super) fn mark(&self, session: &SessionId) -> Result<Mark, BeingDeleted> {
         let mut marked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !marked.insert(session.clone()) {
             return Err(BeingDeleted(session.clone()));
@@ -59,6 +61,7 @@ impl Sessions {
             self.queue.hold(session);
             (mark, self.live.stop(Scope::Session(session.clone()), None))
         };
+        self.compacting.stop(session);
         // Nobody waits for an advance to rest while holding the session's lock.
         stopping.rested().await;
         let _lock = self.locks.lock(session).await;

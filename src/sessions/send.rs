@@ -9,7 +9,6 @@ use crate::domain::message::UserMessage;
 use crate::domain::session::entry::SessionIndexEntry;
 use crate::domain::session::event::{SessionEvent, SessionFact, TitleChanged, TurnAppended};
 use crate::domain::session::state::SessionState;
-use crate::domain::turn::event::{ContextRef, TurnContext};
 use crate::domain::turn::state::TurnState;
 use crate::domain::turn::status::TurnStatus;
 use crate::runtime::api::{CreateConfig, CreateTurn};
@@ -57,7 +56,7 @@ impl Sessions {
             .create_turn(CreateTurn {
                 session_id: Some(session.clone()),
                 agent: config.agent,
-                context: next_context(state),
+                context: self.next_context(state).await?,
                 input: Arc::clone(&input),
                 config: CreateConfig {
                     permission: config.permission,
@@ -114,7 +113,23 @@ impl Sessions {
         facts.map(|fact| Event { id: session.id.clone(), ts, fact }).collect()
     }
 
+    /// Refuses what would begin a turn after this one, which is the latest, while it has not ended or
+    /// its session is being compacted.
     pub(super) async fn check_settled(
+        &self,
+        session: &SessionId,
+        turn: &TurnId,
+    ) -> Result<(), SessionError> {
+        if self.compacting.is_under_way(session) {
+            let (session, turn) = (session.clone(), turn.clone());
+            let standing = Standing::Compacting;
+            return Err(SessionError::TurnNotSettled { session, turn, standing });
+        }
+        self.check_ended(session, turn).await
+    }
+
+    /// Refuses what would build on a turn that has not ended.
+    pub(super) async fn check_ended(
         &self,
         session: &SessionId,
         turn: &TurnId,
@@ -130,13 +145,5 @@ impl Sessions {
             Standing::Resting(status)
         };
         Err(SessionError::TurnNotSettled { session: session.clone(), turn: turn.clone(), standing })
-    }
-}
-
-/// What the next turn of a session knows of what was said before.
-fn next_context(session: &SessionState) -> TurnContext {
-    match session.latest() {
-        None => TurnContext::Inline(Vec::new()),
-        Some(latest) => TurnContext::Previous(ContextRef { previous_turn_id: latest.id.clone() }),
     }
 }

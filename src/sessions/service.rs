@@ -7,9 +7,9 @@ use jiff::tz::TimeZone;
 
 use crate::base::clock::Clock;
 use crate::base::id::{EventIds, IdSource, SessionId, TurnId};
-use crate::base::locks::KeyedLocks;
 use crate::base::tasks::Tasks;
 use crate::domain::event::Event;
+use crate::domain::session::apply::reduce_session;
 use crate::domain::session::entry::SessionIndexEntry;
 use crate::domain::session::event::{
     SESSION_SCHEMA_VERSION, SessionCreated, SessionEvent, SessionFact,
@@ -17,9 +17,11 @@ use crate::domain::session::event::{
 use crate::domain::session::state::SessionState;
 use crate::runtime::api::{Turn, Turns};
 use crate::sessions::api::{NewSession, SessionFolder};
+use crate::sessions::compact::Compacting;
 use crate::sessions::error::{NoFolder, SessionError};
 use crate::sessions::index::Index;
 use crate::sessions::live::LiveAdvances;
+use crate::sessions::locks::Locks;
 use crate::sessions::queue::Queue;
 use crate::sessions::removal::Closing;
 use crate::sessions::trouble::Troubles;
@@ -50,6 +52,17 @@ pub struct SessionsParts {
     pub tasks: Tasks,
     /// The folder in which tools run when a session does not say: where the program was started.
     pub current_folder: PathBuf,
+    /// What is done without being asked for.
+    pub options: Options,
+}
+
+/// What the session layer does without being asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// A model names a session after its first turn.
+    pub auto_title: bool,
+    /// The older turns are summarised when a turn has failed because the model takes no more.
+    pub auto_compact: bool,
 }
 
 /// The session layer. Cheap to clone; all clones are one. What changes a session is to be awaited to
@@ -58,10 +71,11 @@ pub struct SessionsParts {
 pub struct Sessions {
     pub(super) parts: Arc<SessionsParts>,
     pub(super) index: Arc<Index>,
-    pub(super) locks: Arc<KeyedLocks<SessionId>>,
+    pub(super) locks: Arc<Locks>,
     pub(super) live: LiveAdvances,
     pub(super) queue: Queue,
     pub(super) closing: Closing,
+    pub(super) compacting: Compacting,
     pub(super) troubles: Troubles,
 }
 
@@ -79,6 +93,7 @@ impl Sessions {
             live: LiveAdvances::default(),
             queue: Queue::default(),
             closing: Closing::default(),
+            compacting: Compacting::default(),
             troubles: Troubles::default(),
         }
     }
@@ -94,23 +109,31 @@ impl Sessions {
     /// # Errors
     /// [`SessionError::Folder`] for a folder that cannot be recorded; [`SessionError::Store`].
     pub async fn create_session(&self, new: NewSession) -> Result<SessionId, SessionError> {
+        let (id, events) = self.create_log(|id| Ok(vec![self.created(id, &new)?])).await?;
+        if let Ok(state) = reduce_session(&events) {
+            self.index.put(SessionIndexEntry::new(&state, None), 0);
+        }
+        Ok(id)
+    }
+
+    /// Writes the log of a new session, the whole of it or nothing, under an id that is free.
+    pub(super) async fn create_log(
+        &self,
+        events: impl Fn(SessionId) -> Result<Vec<SessionEvent>, NoFolder>,
+    ) -> Result<(SessionId, Vec<SessionEvent>), SessionError> {
         let mut tries = 0;
-        let event = loop {
-            let event = self.created(&new)?;
-            match self.parts.repo.create(&event.id, std::slice::from_ref(&event)).await {
-                Ok(_) => break event,
+        loop {
+            let id = SessionId::from(self.parts.ids.next());
+            let events = events(id.clone())?;
+            match self.parts.repo.create(&id, &events).await {
+                Ok(_) => return Ok((id, events)),
                 Err(StoreError::AlreadyExists(_)) if tries < ID_TRIES_MAX => tries += 1,
                 Err(error) => return Err(error.into()),
             }
-        };
-        if let Ok(state) = SessionState::begin(&event) {
-            self.index.put(SessionIndexEntry::new(&state, None), 0);
         }
-        Ok(event.id)
     }
 
-    fn created(&self, new: &NewSession) -> Result<SessionEvent, NoFolder> {
-        let id = SessionId::from(self.parts.ids.next());
+    fn created(&self, id: SessionId, new: &NewSession) -> Result<SessionEvent, NoFolder> {
         let cwd = match &new.folder {
             // What cannot be recorded is what a header without a folder means anyway.
             SessionFolder::Current => self.parts.current_folder.to_str().map(str::to_owned),

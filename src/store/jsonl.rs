@@ -225,6 +225,11 @@ impl LogStore for Store {
         self.run(|logs| remove::removed(&logs.files)).await
     }
 
+    async fn inspect_removed(&self, removed: &Removed) -> Result<Inspection, StoreError> {
+        let removed = removed.clone();
+        self.run(move |logs| remove::inspect(&logs.files, &removed)).await
+    }
+
     async fn restore(&self, removed: &Removed) -> Result<(), StoreError> {
         let claim = self.reserve_new(&removed.log);
         let removed = removed.clone();

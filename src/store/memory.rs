@@ -153,6 +153,13 @@ impl LogStore for Store {
         Ok(all)
     }
 
+    async fn inspect_removed(&self, removed: &Removed) -> Result<Inspection, StoreError> {
+        let state = self.lock();
+        let kept = state.removed.get(&removed.key);
+        let (_, log) = kept.ok_or_else(|| StoreError::NotFound(place(&removed.log)))?;
+        Ok(Inspection::clone(&log.inspection))
+    }
+
     async fn restore(&self, removed: &Removed) -> Result<(), StoreError> {
         let mut state = self.lock();
         let State { logs, removed: kept, .. } = &mut *state;

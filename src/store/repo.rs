@@ -41,6 +41,12 @@ pub trait Kind: Sized + 'static {
     /// The event cannot follow those before it; the state is then as it was.
     fn apply(state: &mut Self::State, event: &Event<Self::Fact>) -> Result<(), Corruption>;
 
+    /// What holds for a whole log only, and not for each beginning of it.
+    ///
+    /// # Errors
+    /// What the first event promises is not in the log.
+    fn check_whole(state: &Self::State) -> Result<(), Corruption>;
+
     /// Whether a log in this state is in the middle of something, if anybody is writing it.
     fn is_open(state: &Self::State) -> bool;
 }
@@ -96,6 +102,9 @@ impl<K: Kind> Repo<K> {
         let mut state = None;
         for (line, event) in (1..).zip(events) {
             fold::<K>(&mut state, event).map_err(|why| refused(&place, line, why))?;
+        }
+        if let Some(state) = &state {
+            K::check_whole(state).map_err(|why| refused(&place, 1, why))?;
         }
         let batch = lines::<K>(&place, 1, events)?;
         let writer = self.store.create(&place.log, &batch).await?;
@@ -162,6 +171,16 @@ impl<K: Kind> Repo<K> {
     pub async fn ids(&self) -> Result<Vec<K::Id>, StoreError> {
         let logs = self.store.list(K::KIND).await?;
         Ok(logs.iter().map(|log| K::Id::from(log.id())).collect())
+    }
+
+    /// Reads a log of this kind that was removed, without keeping the result.
+    ///
+    /// # Errors
+    /// As [`LogStore::inspect_removed`], and as [`read`](Self::read).
+    pub async fn read_removed(&self, removed: &Removed) -> Result<Stored<K>, StoreError> {
+        let place = Place { log: removed.log.clone(), path: None };
+        let inspection = self.store.inspect_removed(removed).await?;
+        blocking(&self.tasks, move || parse(&place, &inspection)).await?
     }
 
     /// Takes one log out of the store, and nothing else; see [`LogStore::remove`].
@@ -274,6 +293,7 @@ fn parse<K: Kind>(place: &Place, inspection: &Inspection) -> Result<Stored<K>, S
         events.push(Arc::new(event));
     }
     let state = state.ok_or_else(|| corrupt(1, Corruption::NoFirstRecord))?;
+    K::check_whole(&state).map_err(|why| corrupt(1, why))?;
     let Inspection { revision, torn, .. } = *inspection;
     Ok(Stored { events, state, revision, torn, bytes: inspection.bytes() * PARSED_SIZE })
 }

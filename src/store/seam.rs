@@ -146,13 +146,19 @@ pub trait LogStore: fmt::Debug + Send + Sync {
     /// `Io`.
     async fn removed(&self) -> Result<Vec<Removed>, StoreError>;
 
+    /// Reads a removed log where it is kept.
+    ///
+    /// # Errors
+    /// As [`inspect`](Self::inspect); `NotFound` if it is not there any more.
+    async fn inspect_removed(&self, removed: &Removed) -> Result<Inspection, StoreError>;
+
     /// Puts a removed log back, byte for byte.
     ///
     /// # Errors
     /// `AlreadyExists` if the id is in use again, `NotFound` if it is not there any more, and `Io`.
     async fn restore(&self, removed: &Removed) -> Result<(), StoreError>;
 
-    /// Destroys a removed log for good.
+    /// Destroys a removed log for good, and with a turn the output of its tools.
     ///
     /// # Errors
     /// `NotFound` if it is not there any more, and `Io`.

@@ -34,6 +34,10 @@ impl Kind for SessionKind {
         Ok(state.apply(event)?)
     }
 
+    fn check_whole(state: &SessionState) -> Result<(), Corruption> {
+        Ok(state.check_seed()?)
+    }
+
     fn is_open(_state: &SessionState) -> bool {
         false
     }

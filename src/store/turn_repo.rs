@@ -33,6 +33,10 @@ impl Kind for TurnKind {
         Ok(state.apply(event)?)
     }
 
+    fn check_whole(_state: &TurnState) -> Result<(), Corruption> {
+        Ok(())
+    }
+
     fn is_open(state: &TurnState) -> bool {
         state.terminal.is_none()
     }

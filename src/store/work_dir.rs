@@ -114,6 +114,19 @@ impl WorkDir {
         self.root.join("var").join("sessions")
     }
 
+    /// Holds the output of tools that was too long for a model, as a path below the root: each turn has
+    /// a folder in it.
+    pub const OUTPUT: &str = "var/output";
+
+    /// The folder for the output of a turn's tools; none for other logs.
+    #[must_use]
+    pub fn output_of(&self, log: &LogId) -> Option<PathBuf> {
+        match log.kind() {
+            LogKind::Session => None,
+            LogKind::Turn => Some(self.root.join(Self::OUTPUT).join(log.id())),
+        }
+    }
+
     /// Holds drafts and what else belongs to the composer.
     #[must_use]
     pub fn composer(&self) -> PathBuf {

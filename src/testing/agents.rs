@@ -15,7 +15,7 @@ use crate::testing::model::ScriptedModel;
 /// The id of the one agent that there is.
 pub const AGENT: &str = "assistant";
 
-/// A resolver that knows one agent, [`AGENT`].
+/// A resolver that knows one agent, [`AGENT`], and makes another of it where one is described.
 #[derive(Debug)]
 pub struct ScriptedAgents(Mutex<ResolvedAgent>);
 
@@ -45,10 +45,23 @@ impl AgentResolver for ScriptedAgents {
         _: &AgentSetting,
     ) -> Result<ResolvedAgent, ResolveError> {
         let agent = requested.agent_id();
-        if agent != AGENT {
-            return Err(ResolveError::UnknownAgent { agent, known: AGENT.to_owned() });
-        }
         let mut resolved = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match requested {
+            RequestedAgent::Inline(described) => {
+                let spec = &described.inline;
+                let wanted = |tool: &ToolDescriptor| {
+                    spec.tools.as_ref().is_none_or(|names| names.contains(&tool.name))
+                };
+                resolved.agent_id = agent;
+                resolved.system_prompt = spec.instructions.as_str().into();
+                resolved.tools =
+                    resolved.tools.iter().filter(|tool| wanted(tool)).cloned().collect();
+            }
+            RequestedAgent::ById(_) if agent == AGENT => {}
+            RequestedAgent::ById(_) => {
+                return Err(ResolveError::UnknownAgent { agent, known: AGENT.to_owned() });
+            }
+        }
         if let Some(model) = requested.model() {
             resolved.model = model.clone();
         }

@@ -319,8 +319,14 @@ pub fn suspend(permissions: &str, async_tools: &str) -> TurnFact {
 /// `turn_completed`.
 #[must_use]
 pub fn complete() -> TurnFact {
+    complete_with("Done.")
+}
+
+/// `turn_completed` with this answer.
+#[must_use]
+pub fn complete_with(text: &str) -> TurnFact {
     TurnFact::Completed(TurnCompleted {
-        output: Arc::new(AssistantMessage::text("Done.")),
+        output: Arc::new(AssistantMessage::text(text)),
         finish_reason: "stop".into(),
         usage: usage(),
     })

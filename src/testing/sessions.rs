@@ -16,7 +16,7 @@ use crate::sessions::api::{NewSession, SendMessageConfig, Sent, WaitingMessage};
 use crate::sessions::error::SessionError;
 use crate::sessions::waiting::Waiting;
 use crate::sessions::waiting::memory::Memory;
-use crate::sessions::{Sessions, SessionsParts};
+use crate::sessions::{Options, Sessions, SessionsParts};
 use crate::store::cache::CacheBounds;
 use crate::store::seam::LogStore;
 use crate::store::session_repo::SessionRepo;
@@ -43,6 +43,7 @@ pub struct SessionWorld {
     pub clock: Arc<HandClock>,
     /// What keeps the messages that wait.
     pub waiting: Arc<dyn Waiting>,
+    tasks: Tasks,
     ground: Ground,
 }
 
@@ -55,6 +56,7 @@ struct Ground {
     /// Later processes go on with them, as if time had passed.
     event_ids: Arc<EventIds>,
     starts: Arc<AtomicU32>,
+    options: Options,
     /// Where the files are, as long as anybody needs them.
     _home: Option<Home>,
 }
@@ -63,7 +65,15 @@ impl Ground {
     fn new(clock: Arc<HandClock>, store: Arc<dyn LogStore>, waiting: Arc<dyn Waiting>) -> Self {
         let chance = Arc::<CountingEntropy>::default();
         let event_ids = Arc::new(EventIds::new(Arc::<HandClock>::clone(&clock), chance));
-        Self { clock, store, waiting, event_ids, starts: Arc::default(), _home: None }
+        Self {
+            clock,
+            store,
+            waiting,
+            event_ids,
+            starts: Arc::default(),
+            options: Options::default(),
+            _home: None,
+        }
     }
 }
 
@@ -74,6 +84,12 @@ impl SessionWorld {
         let clock = HandClock::new();
         let store = memory::Store::new(Arc::<HandClock>::clone(&clock));
         Self::at(Ground::new(clock, Arc::new(store), Arc::<Memory>::default()))
+    }
+
+    /// The same world, configured otherwise.
+    #[must_use]
+    pub fn with(self, options: Options) -> Self {
+        Self::at(Ground { options, ..self.ground })
     }
 
     /// A world whose logs are in `store`, as a process that starts now sees them.
@@ -118,10 +134,11 @@ impl SessionWorld {
             waiting: Arc::clone(&waiting),
             event_ids: Arc::clone(&ground.event_ids),
             zone: TimeZone::UTC,
-            tasks,
+            tasks: tasks.clone(),
             current_folder: PathBuf::from(FOLDER),
+            options: ground.options,
         });
-        Self { sessions, turns, repo, turn_repo, clock, waiting, ground }
+        Self { sessions, turns, repo, turn_repo, clock, waiting, tasks, ground }
     }
 
     /// A new session without turns.
@@ -216,6 +233,11 @@ impl SessionWorld {
         while self.sessions.is_running(turn) {
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Waits until the layer does nothing any more, in the background neither.
+    pub async fn idle(&self) {
+        self.tasks.wait().await;
     }
 
     /// The session's entry in the index.

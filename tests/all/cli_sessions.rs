@@ -262,3 +262,77 @@ fn a_deleted_lock_file_does_not_make_two_holders() {
     first.kill();
     cli.run(&["sessions", "rm", SESSION]).check_done();
 }
+
+#[test]
+fn a_session_is_named_put_away_and_taken_out() {
+    let cli = Cli::new();
+    with_sessions(&cli);
+    let ran = cli.run(&["sessions", "rename", SESSION, "The clock"]);
+    ran.check_done();
+    assert_eq!(ran.out, format!("renamed {SESSION}\n"));
+    let listed = |arguments: &[&str]| {
+        let ran = cli.run(arguments);
+        ran.check_done();
+        ran.out.lines().filter(|line| line.contains("The clock")).count()
+    };
+    assert_eq!(listed(&["sessions", "list"]), 1);
+    let ran = cli.run(&["sessions", "archive", SESSION]);
+    ran.check_done();
+    assert_eq!(ran.out, format!("archived {SESSION}\n"));
+    assert_eq!(listed(&["sessions", "list"]), 0);
+    assert_eq!(listed(&["sessions", "list", "--all"]), 1);
+    let missing = "2026-03-04T04-59-59Z-0000042-999";
+    let ran = cli.run(&["sessions", "archive", missing, SESSION, "--undo"]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, &*format!("unarchived {SESSION}\n")));
+    assert!(ran.err.contains("there is no session") && ran.err.contains(missing), "{}", ran.err);
+    assert_eq!(listed(&["sessions", "list"]), 1);
+}
+
+#[test]
+fn a_session_is_forked_at_its_latest_turn_or_at_another() {
+    let cli = Cli::new();
+    with_sessions(&cli);
+    for arguments in
+        [&["sessions", "fork", SESSION][..], &["sessions", "fork", SESSION, "--at", TURN]]
+    {
+        let ran = cli.run(arguments);
+        ran.check_done();
+        let shown = cli.run(&["sessions", "show", ran.out.trim_end(), "--json"]);
+        shown.check_done();
+        let lines = shown.json_lines();
+        let fields = ["parentSession", "seedLength"].map(|field| lines[0][field].clone());
+        assert_eq!(fields, [serde_json::json!(SESSION), serde_json::json!(1)]);
+        assert_eq!(lines[1]["turnId"], TURN);
+    }
+    let missing = "2026-03-04T05-06-07Z-0000042-999";
+    let ran = cli.run(&["sessions", "fork", SESSION, "--at", missing]);
+    ran.check_refused(1, &[missing, "is not in session"]);
+}
+
+#[test]
+fn garbage_is_named_and_destroyed_once_that_is_said() {
+    let cli = Cli::new();
+    let folder = with_sessions(&cli);
+    let damaged = "2026-03-04T05-00-00Z-0000042-001";
+    let ran = cli.run(&["sessions", "gc"]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, "nothing to destroy\n"));
+    assert!(ran.err.contains("it cannot be told which turns are needed"), "{}", ran.err);
+    assert!(ran.err.contains(&shown(&folder)) && ran.err.contains(damaged), "{}", ran.err);
+    cli.configure("[delete]\nkeep_days = 0\n");
+    cli.run(&["sessions", "rm", damaged]).check_done();
+    let ran = cli.run(&["sessions", "gc"]);
+    ran.check_done();
+    assert_eq!(ran.out, "nothing to destroy\n");
+
+    cli.run(&["sessions", "rm", SESSION]).check_done();
+    let turn = cli.work_dir().join(format!("storage/turns/2026/03/04/{TURN}.jsonl"));
+    let ran = cli.run(&["sessions", "gc"]);
+    ran.check_done();
+    let hint = "nothing was destroyed yet; --yes does it";
+    assert_eq!(ran.out, format!("would destroy turn {TURN}\n{hint}\n"));
+    assert!(turn.exists());
+    let ran = cli.run(&["sessions", "gc", "--yes", "--json"]);
+    ran.check_done();
+    assert_eq!(ran.json_lines(), [serde_json::json!({"turn": TURN, "destroyed": true})]);
+    assert!(!turn.exists());
+}

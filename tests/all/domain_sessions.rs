@@ -115,9 +115,10 @@ fn newer_events_follow_an_upgrade_or_a_newer_header() {
     assert_eq!(state.schema_version, 2);
     assert_eq!(state.grants, [grant("g2"), grant("g1")]);
     let compactions = state.compactions.iter();
-    let compactions: Vec<_> =
-        compactions.map(|it| (&*it.compaction_id, it.first_kept_turn_id.as_str())).collect();
-    assert_eq!(compactions, [("k1", "t1"), ("k2", "t2")]);
+    let compactions: Vec<_> = compactions
+        .map(|it| (&*it.fact.compaction_id, it.fact.first_kept_turn_id.as_str(), it.after_turns))
+        .collect();
+    assert_eq!(compactions, [("k1", "t1", 1), ("k2", "t2", 2)]);
     assert!(state.archived);
     assert!(!newer().then(archived(true)).then(archived(false)).state().archived);
 

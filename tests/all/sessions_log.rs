@@ -154,6 +154,29 @@ async fn s13_2_an_event_that_cannot_follow_is_never_written() {
 }
 
 #[tokio::test]
+async fn a_fork_that_lacks_what_it_inherited_is_neither_written_nor_read() {
+    let seeded = |seed| SessionCreated { seed_length: Some(seed), ..header() };
+    let log = |seed| Log::session(seeded(seed)).then(appended(1, "t1")).then(appended(2, "t2"));
+    let home = Home::new();
+    let repo = repo_in(&home);
+    let missing = SessionRefusal::SeedMissing { seed: 3, turns: 2 };
+    let refused = repo.create(&id(), log(3).events()).await;
+    let Err(StoreError::Refused { line: 1, why, .. }) = refused else { panic!("{refused:?}") };
+    assert_eq!(why.to_string(), missing.to_string());
+    drop(repo.create(&id(), log(2).events()).await.expect("created"));
+    assert_eq!(repo.read(&id()).await.expect("readable").state.turns.len(), 2);
+
+    let text = fs::read_to_string(file_in(&home, SESSION)).expect("there");
+    let longer = text.replace("\"seedLength\":2", "\"seedLength\":3");
+    fs::write(file_in(&home, SESSION), longer).expect("written");
+    let read = repo_in(&home).read(&id()).await;
+    let Err(StoreError::Corrupt { line: 1, why, .. }) = read else { panic!("{read:?}") };
+    assert_eq!(why.to_string(), missing.to_string());
+    let events = log(3).into_events();
+    assert!(reduce_session(&events).is_ok(), "other readers ignore the field");
+}
+
+#[tokio::test]
 async fn s13_2_ids_are_listed_over_all_dates() {
     let ids = [
         "2025-12-31T23-59-59Z-0000042-999",

@@ -34,6 +34,10 @@ enum Step {
     Resume(usize),
     Close(usize),
     Rename(usize),
+    Archive(usize, bool),
+    Grant(usize),
+    Fork(usize, usize),
+    Compact(usize),
     Delete(usize),
     Restore(usize),
     Nothing,
@@ -43,6 +47,7 @@ enum Step {
 #[derive(Clone, Copy, Debug)]
 enum Ending {
     Answered,
+    AnsweredAtLength,
     Failed,
     Asking,
     Questioning,
@@ -63,6 +68,7 @@ enum Beside {
 fn step() -> impl Strategy<Value = Step> {
     let ending = prop_oneof![
         Just(Ending::Answered),
+        Just(Ending::AnsweredAtLength),
         Just(Ending::Failed),
         Just(Ending::Asking),
         Just(Ending::Questioning),
@@ -81,6 +87,10 @@ fn step() -> impl Strategy<Value = Step> {
         1 => which().prop_map(Step::Resume),
         1 => which().prop_map(Step::Close),
         2 => which().prop_map(Step::Rename),
+        1 => (which(), any::<bool>()).prop_map(|(which, away)| Step::Archive(which, away)),
+        1 => which().prop_map(Step::Grant),
+        2 => (which(), 0..4_usize).prop_map(|(which, turns)| Step::Fork(which, turns)),
+        1 => which().prop_map(Step::Compact),
         2 => which().prop_map(Step::Delete),
         2 => which().prop_map(Step::Restore),
         1 => Just(Step::Nothing),
@@ -98,6 +108,8 @@ fn beside() -> impl Strategy<Value = Beside> {
 fn script(ending: Ending) -> Script {
     match ending {
         Ending::Answered => answering("Done."),
+        // Too long to be kept by a compaction beside another one.
+        Ending::AnsweredAtLength => answering(&"word ".repeat(8 * 1024)),
         Ending::Failed => Script::new().fail(),
         Ending::Asking => asking(),
         Ending::Questioning => questioning(),
@@ -191,6 +203,21 @@ impl History {
                 self.world.clock.pass(std::time::Duration::from_millis(3));
                 drop(sessions.set_title(&session, "Renamed").await);
             }
+            Step::Archive(which, away) => {
+                let Some(session) = self.session(which) else { return };
+                drop(sessions.set_archived(&session, away).await);
+            }
+            Step::Grant(which) => {
+                let Some(session) = self.session(which) else { return };
+                drop(sessions.add_grant(&session, "shell", None).await);
+            }
+            Step::Fork(which, turns) => self.fork(which, turns).await,
+            Step::Compact(which) => {
+                let Some(session) = self.session(which) else { return };
+                self.world.turns.then(answering("A summary."));
+                drop(sessions.compact(&session).await);
+                self.world.turns.forget_scripts();
+            }
             Step::Delete(which) => {
                 let Some(session) = self.session(which) else { return };
                 drop(sessions.delete_session(&session).await);
@@ -237,6 +264,22 @@ impl History {
             let found: Vec<_> = found.filter(|text| text.starts_with("message")).collect();
             assert_eq!(found, self.put.get(session).cloned().unwrap_or_default());
         }
+    }
+
+    /// Forks a session after so many turns, if it has them.
+    async fn fork(&mut self, which: usize, turns: usize) {
+        let Some(session) = self.session(which) else { return };
+        let Ok(state) = self.world.sessions.get_session(&session).await else { return };
+        let at = turns.checked_sub(1).and_then(|last| state.turns.get(last));
+        let forked = self.world.sessions.fork_session(&session, at.map(|turn| &turn.id)).await;
+        if let Ok(fork) = &forked {
+            // Said in it as well.
+            let said = self.world.said(fork).await;
+            let said = said.iter().flat_map(|turn| turn.split(" + ")).map(str::to_owned);
+            let inherited = said.filter(|text| text.starts_with("message")).collect();
+            self.put.insert(fork.clone(), inherited);
+        }
+        self.sessions.extend(forked);
     }
 
     async fn answer(&self, which: usize) {

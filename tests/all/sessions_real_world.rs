@@ -109,6 +109,7 @@ impl World {
             zone: TimeZone::UTC,
             tasks,
             current_folder: std::env::temp_dir(),
+            options: turnstile::sessions::Options::default(),
         });
         Self { sessions, runtime, model: scripted, turns, store, waiting, event_ids, process }
     }

@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::base::id::{SessionId, TurnId};
 use crate::domain::event::Fact as _;
 use crate::domain::session::event::{SessionEvent, SessionFact, TurnAppended};
-use crate::domain::session::state::{SessionState, SessionTurn};
+use crate::domain::session::state::{Compaction, SessionState, SessionTurn};
 
 /// A log that no session can have written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -83,6 +83,14 @@ pub enum SessionRefusal {
     /// A compaction keeps a turn that the session does not have.
     #[error("a compaction keeps turn {0}, which is not in the session")]
     KeptTurnUnknown(TurnId),
+    /// A fork does not hold what it says that it inherited.
+    #[error("the session inherited {seed} turns, and holds {turns}")]
+    SeedMissing {
+        /// How many turns its header says it inherited.
+        seed: u64,
+        /// How many it has.
+        turns: usize,
+    },
 }
 
 /// Reduces a whole log.
@@ -156,18 +164,32 @@ impl SessionState {
             }
             SessionFact::Compacted(compacted) => {
                 let id = &compacted.compaction_id;
-                if self.compactions.iter().any(|known| known.compaction_id == *id) {
+                if self.compactions.iter().any(|known| known.fact.compaction_id == *id) {
                     return Err(SessionRefusal::CompactionTwice(id.clone()));
                 }
                 if !self.has_turn(&compacted.first_kept_turn_id) {
                     let turn = compacted.first_kept_turn_id.clone();
                     return Err(SessionRefusal::KeptTurnUnknown(turn));
                 }
-                self.compactions.push(compacted.clone());
+                let (fact, after_turns) = (compacted.clone(), self.turns.len());
+                self.compactions.push(Compaction { fact, after_turns });
             }
             SessionFact::Archived(fact) => self.archived = fact.archived,
         }
         self.updated_at = event.ts;
+        Ok(())
+    }
+
+    /// Whether a whole log holds the turns that its header says it inherited. Not asked while
+    /// folding: each beginning of a fork's log is legal, and other readers ignore the field.
+    ///
+    /// # Errors
+    /// [`SessionRefusal::SeedMissing`].
+    pub fn check_seed(&self) -> Result<(), SessionRefusal> {
+        let (seed, turns) = (self.header.seed_length.unwrap_or(0), self.turns.len());
+        if seed > turns as u64 {
+            return Err(SessionRefusal::SeedMissing { seed, turns });
+        }
         Ok(())
     }
 

@@ -1,11 +1,12 @@
 //! Reading a log: one open, one look at its size, one read, then a walk over the line ends.
 
+use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::store::disk::{self, Open};
-use crate::store::error::{Corruption, StoreError};
+use crate::store::error::{Corruption, IoFailure, Place, StoreError};
 use crate::store::jsonl::files::{Files, revision_of};
 use crate::store::jsonl::options::TornTail;
 use crate::store::log::{Inspection, LogId, Record, Revision, Snapshot, Torn};
@@ -37,25 +38,41 @@ pub(super) fn revision(files: &Files, log: &LogId) -> Result<Revision, StoreErro
 }
 
 pub(super) fn read(files: &Files, log: &LogId, extent: Extent) -> Result<Inspection, StoreError> {
-    let file = files.disk.open(&files.file(log), Open::Read).map_err(files.failed(log, "open"))?;
-    let stat = file.stat().map_err(files.failed(log, "look at"))?;
+    read_at(files, &files.place(log), extent)
+}
+
+/// As [`read`], of a log that is in this place.
+pub(super) fn read_at(
+    files: &Files,
+    place: &Place,
+    extent: Extent,
+) -> Result<Inspection, StoreError> {
+    let path = place.path.as_deref().unwrap_or(files.work_dir.root());
+    let failed = |action| {
+        move |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => StoreError::NotFound(place.clone()),
+            _ => IoFailure::of(action, path)(error).into(),
+        }
+    };
+    let file = files.disk.open(path, Open::Read).map_err(failed("open"))?;
+    let stat = file.stat().map_err(failed("look at"))?;
     let (size, revision) = match extent {
         Extent::Cold => (stat.size, revision_of(&stat)),
         Extent::Live(acked) => (acked.size, acked.revision),
     };
-    let bytes = disk::read(&*file, 0, size).map_err(files.failed(log, "read"))?;
+    let bytes = disk::read(&*file, 0, size).map_err(failed("read"))?;
     let found = bytes.len() as u64;
     if found < size {
-        return Err(StoreError::Changed { place: files.place(log), expected: size, found });
+        return Err(StoreError::Changed { place: place.clone(), expected: size, found });
     }
-    let (records, whole) = split(files, log, &Bytes::from(bytes))?;
+    let (records, whole) = split(place, &Bytes::from(bytes))?;
     let torn = (whole < size).then(|| Torn { offset: whole, bytes: size - whole });
     let Some(first) = records.first().cloned() else {
-        return Err(corrupt(files, log, 1, Corruption::NoFirstRecord));
+        return Err(corrupt(place, 1, Corruption::NoFirstRecord));
     };
     match torn {
         Some(Torn { offset, bytes }) if files.options.torn_tail == TornTail::Reject => {
-            Err(StoreError::Torn { place: files.place(log), offset, bytes })
+            Err(StoreError::Torn { place: place.clone(), offset, bytes })
         }
         _ => Ok(Inspection { first, records, revision, torn }),
     }
@@ -70,28 +87,28 @@ pub(super) fn snapshot(files: &Files, log: &LogId) -> Result<Snapshot, StoreErro
         let bytes = disk::read(&*file, 0, wanted).map_err(files.failed(log, "read"))?;
         if let Some(end) = memchr::memchr(b'\n', &bytes) {
             let first = Record::of_line(Bytes::from(bytes).slice(..end))
-                .map_err(|why| corrupt(files, log, 1, why.into()))?;
+                .map_err(|why| corrupt(&files.place(log), 1, why.into()))?;
             return Ok(Snapshot { log: log.clone(), first, revision: revision_of(&stat) });
         }
         if wanted >= stat.size {
-            return Err(corrupt(files, log, 1, Corruption::NoFirstRecord));
+            return Err(corrupt(&files.place(log), 1, Corruption::NoFirstRecord));
         }
         wanted = wanted.saturating_mul(4).min(stat.size);
     }
 }
 
 /// All whole lines as records, and how many bytes they take.
-fn split(files: &Files, log: &LogId, bytes: &Bytes) -> Result<(Vec<Record>, u64), StoreError> {
+fn split(place: &Place, bytes: &Bytes) -> Result<(Vec<Record>, u64), StoreError> {
     let (mut records, mut start) = (Vec::new(), 0);
     for end in memchr::memchr_iter(b'\n', bytes) {
         let record = Record::of_line(bytes.slice(start..end))
-            .map_err(|why| corrupt(files, log, records.len() as u64 + 1, why.into()))?;
+            .map_err(|why| corrupt(place, records.len() as u64 + 1, why.into()))?;
         records.push(record);
         start = end + 1;
     }
     Ok((records, start as u64))
 }
 
-fn corrupt(files: &Files, log: &LogId, line: u64, why: Corruption) -> StoreError {
-    StoreError::Corrupt { place: files.place(log), line, why: Arc::new(why) }
+fn corrupt(place: &Place, line: u64, why: Corruption) -> StoreError {
+    StoreError::Corrupt { place: place.clone(), line, why: Arc::new(why) }
 }

@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use crate::base::clock::Timestamp;
 use crate::store::atomic;
 use crate::store::disk::{self, EntryKind};
-use crate::store::error::{IoFailure, StoreError};
+use crate::store::error::{IoFailure, Place, StoreError};
 use crate::store::jsonl::files::{Files, is_companion};
 use crate::store::jsonl::list::names;
 use crate::store::jsonl::publish::publish;
-use crate::store::log::{LogId, LogKind, Removed};
+use crate::store::jsonl::read::{self, Extent};
+use crate::store::log::{Inspection, LogId, LogKind, Removed};
 
 const NOTE: &str = "removed.json";
 /// More than any note.
@@ -76,6 +77,12 @@ pub(super) fn find(files: &Files, removed: &Removed) -> Result<(), StoreError> {
     found.map(drop).map_err(files.failed(&removed.log, "look at"))
 }
 
+/// Reads a removed log.
+pub(super) fn inspect(files: &Files, removed: &Removed) -> Result<Inspection, StoreError> {
+    let place = Place { log: removed.log.clone(), path: Some(log_in(files, removed)) };
+    read::read_at(files, &place, Extent::Cold)
+}
+
 /// Puts everything back under its old name; the log last, because it is what counts.
 pub(super) fn restore(files: &Files, removed: &Removed) -> Result<(), StoreError> {
     files.check_lock()?;
@@ -97,10 +104,19 @@ pub(super) fn restore(files: &Files, removed: &Removed) -> Result<(), StoreError
     Ok(())
 }
 
-/// Destroys what was removed; the log first, because without it nothing can be restored.
+/// Destroys what was removed; the log first, because without it nothing can be restored. Before it
+/// goes what a turn's tools had put out: without the log nobody would find it again.
 pub(super) fn destroy(files: &Files, removed: &Removed) -> Result<(), StoreError> {
     files.check_lock()?;
     let (folder, path) = (folder_of(files, removed), log_in(files, removed));
+    find(files, removed)?;
+    if let Some(output) = files.work_dir.output_of(&removed.log) {
+        match files.disk.stat(&output) {
+            Ok(_) => destroy_folder(files, &output, DESTROYED_DEPTH_MAX)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(IoFailure::of("look at", &output)(error).into()),
+        }
+    }
     files.disk.unlink(&path).map_err(files.failed(&removed.log, "delete"))?;
     Ok(destroy_folder(files, &folder, DESTROYED_DEPTH_MAX)?)
 }

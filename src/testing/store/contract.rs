@@ -54,6 +54,7 @@ macro_rules! store_contract {
             a_dropped_append_keeps_the_order
             a_live_log_is_read_as_far_as_acknowledged
             removing_and_restoring_are_inverse
+            what_was_removed_is_read_where_it_is
             nothing_is_restored_over_a_log
             what_is_not_there_is_not_found
         );

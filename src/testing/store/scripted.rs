@@ -126,6 +126,10 @@ impl LogStore for ScriptedStore {
         self.inner.removed().await
     }
 
+    async fn inspect_removed(&self, removed: &Removed) -> Result<Inspection, StoreError> {
+        self.inner.inspect_removed(removed).await
+    }
+
     async fn restore(&self, removed: &Removed) -> Result<(), StoreError> {
         self.inner.restore(removed).await
     }

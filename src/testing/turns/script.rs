@@ -7,13 +7,13 @@ use crate::domain::agent::Execution;
 use crate::domain::json::Json;
 use crate::domain::message::{AssistantMessage, AssistantPart, Content, ToolCallPart};
 use crate::domain::turn::event::{
-    InvocationRequested, PendingAsyncTool, PendingPermission, ResultSource, TurnFact, TurnFailed,
-    TurnSuspended,
+    InvocationRequested, PendingAsyncTool, PendingPermission, ResultSource, TurnContext, TurnFact,
+    TurnFailed, TurnSuspended,
 };
 use crate::domain::turn::state::{ToolCall, TurnState};
 use crate::testing::fact::{
-    answer, ask, call_failed, complete, completed, json, request_in, result, result_from, tools,
-    usage,
+    answer, ask, call_failed, complete_with, completed, json, request_in, result, result_from,
+    tools, usage,
 };
 use crate::testing::gate::Gate;
 
@@ -221,7 +221,7 @@ impl Step {
             Self::Deny(id) => vec![denied(call(state, id))],
             Self::DenyUnresolved => state.unresolved().map(denied).collect(),
             Self::Suspend => vec![TurnFact::Suspended(Arc::new(outstanding(state)))],
-            Self::Answer(text) => vec![requested(state), answer(index, text), complete()],
+            Self::Answer(text) => vec![requested(state), answer(index, text), complete_with(text)],
             Self::Fail(code) => {
                 let (error, code) = ("no more".to_owned(), code.clone());
                 let failed = TurnFact::Failed(TurnFailed { error, code, usage: usage() });
@@ -261,6 +261,9 @@ fn requested(state: &TurnState) -> TurnFact {
     let index = state.next_call_index();
     let mut refs = Vec::new();
     if index == 0 {
+        if matches!(&state.definition.context, TurnContext::Inline(before) if !before.is_empty()) {
+            refs.push("context".to_owned());
+        }
         refs.push("input".to_owned());
     } else if state.model_calls.last().is_some_and(|call| call.response().is_some()) {
         refs.push(format!("assistant:{}", index - 1));

@@ -244,6 +244,21 @@ pub async fn removing_and_restoring_are_inverse(subject: &dyn Subject) {
     check_records(&store, &other, &records(0..1)).await;
 }
 
+/// Case 12, between the two.
+pub async fn what_was_removed_is_read_where_it_is(subject: &dyn Subject) {
+    let (store, turn) = (subject.store(), turn(0));
+    drop(created(&store, &turn, &records(0..3)).await);
+    let removed = store.remove(&turn).await.expect("removed");
+    drop(created(&store, &turn, &records(5..6)).await);
+    let found = store.inspect_removed(&removed).await.expect("it is still there");
+    assert_eq!((found.records, found.torn), (records(0..3), None));
+    assert_eq!(found.first, record(0));
+    check_removed(&store, std::slice::from_ref(&removed)).await;
+    store.destroy(&removed).await.expect("destroyed");
+    check_refused!(store.inspect_removed(&removed).await, StoreError::NotFound(_));
+    check_records(&store, &turn, &records(5..6)).await;
+}
+
 /// Case 12, of an id that is in use again.
 pub async fn nothing_is_restored_over_a_log(subject: &dyn Subject) {
     let (store, turn) = (subject.store(), turn(0));

@@ -1,0 +1,201 @@
+//! Which turns are still reached: by a session, by a deleted session that can be restored, or because
+//! they belong to no session; and by what those go back to (`design/sessions.md`, deleting).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use crate::base::id::{SessionId, TurnId};
+use crate::domain::agent::AgentSnapshot;
+use crate::domain::session::event::{Origin, SessionEvent, SessionFact};
+use crate::domain::session::state::SessionState;
+use crate::domain::turn::event::{TurnContext, TurnCreated, TurnEvent, TurnFact};
+use crate::sessions::Sessions;
+use crate::store::error::{Ending, StoreError};
+use crate::store::log::{LogKind, Removed, Snapshot};
+
+/// What there is, and what leads where. Taken while no session is held, so that it stays true.
+#[derive(Default)]
+pub(super) struct Survey {
+    /// The turns of each session.
+    sessions: HashMap<SessionId, Vec<TurnId>>,
+    /// The turns of sessions that were removed and can be restored.
+    removed: Vec<TurnId>,
+    turns: BTreeMap<TurnId, Header>,
+    /// What cannot be read, and may refer to any turn.
+    unread: Vec<Unread>,
+}
+
+/// What the first event of a turn says of others.
+struct Header {
+    session: Option<SessionId>,
+    goes_back_to: Vec<TurnId>,
+}
+
+/// A log that cannot be read.
+struct Unread {
+    /// The session whose log it is, if it is one.
+    session: Option<SessionId>,
+    why: String,
+}
+
+impl Survey {
+    /// The turns that nothing reaches, oldest first; or why that cannot be told.
+    pub(super) fn unreached(&self) -> Result<Vec<TurnId>, Vec<String>> {
+        let unread: Vec<_> = self.unread.iter().map(|log| log.why.clone()).collect();
+        if !unread.is_empty() {
+            return Err(unread);
+        }
+        let sessions = self.sessions.values().flatten();
+        let reached = self.closed(sessions.chain(&self.removed).chain(self.alone()));
+        Ok(self.turns.keys().filter(|turn| !reached.contains(*turn)).cloned().collect())
+    }
+
+    /// The turns that only these sessions reach, oldest first; or why that cannot be told.
+    pub(super) fn reached_only_by(
+        &self,
+        these: &BTreeSet<SessionId>,
+    ) -> Result<Vec<TurnId>, Vec<String>> {
+        let is_other = |log: &&Unread| log.session.as_ref().is_none_or(|id| !these.contains(id));
+        let unread: Vec<_> =
+            self.unread.iter().filter(is_other).map(|log| log.why.clone()).collect();
+        if !unread.is_empty() {
+            return Err(unread);
+        }
+        let others = self.sessions.iter().filter(|(session, _)| !these.contains(*session));
+        let others = others.flat_map(|(_, turns)| turns);
+        let kept = self.closed(others.chain(&self.removed).chain(self.alone()));
+        let theirs = these.iter().filter_map(|session| self.sessions.get(session)).flatten();
+        // Those of a session whose log is damaged are known by what they say themselves.
+        let said = self.turns.iter().filter(|(_, header)| {
+            header.session.as_ref().is_some_and(|session| these.contains(session))
+        });
+        let theirs = self.closed(theirs.chain(said.map(|(turn, _)| turn)));
+        let is_theirs = |turn: &&TurnId| theirs.contains(*turn) && !kept.contains(*turn);
+        Ok(self.turns.keys().filter(is_theirs).cloned().collect())
+    }
+
+    /// The turns of no session.
+    fn alone(&self) -> impl Iterator<Item = &TurnId> {
+        let alone = self.turns.iter().filter(|(_, header)| header.session.is_none());
+        alone.map(|(turn, _)| turn)
+    }
+
+    /// These turns and all that they go back to.
+    fn closed<'a>(&'a self, turns: impl Iterator<Item = &'a TurnId>) -> HashSet<&'a TurnId> {
+        let mut reached = HashSet::new();
+        let mut left: Vec<_> = turns.collect();
+        while let Some(turn) = left.pop() {
+            if reached.insert(turn) {
+                left.extend(self.turns.get(turn).into_iter().flat_map(|it| &it.goes_back_to));
+            }
+        }
+        reached
+    }
+
+    fn add_session(&mut self, session: &SessionId, state: Result<&SessionState, &StoreError>) {
+        match state {
+            Ok(state) => drop(self.sessions.insert(session.clone(), turns_of(state))),
+            Err(StoreError::NotFound(_)) => {}
+            Err(error) => self.add_unread(Some(session), error),
+        }
+    }
+
+    fn add_turn(&mut self, snapshot: Result<Snapshot, StoreError>) {
+        let snapshot = match snapshot {
+            Ok(snapshot) => snapshot,
+            Err(error) => return self.add_unread(None, &error),
+        };
+        match TurnEvent::parse_line(snapshot.first.as_bytes()) {
+            Ok(TurnEvent { id, fact: TurnFact::Created(created), .. })
+                if id.as_str() == snapshot.log.id() =>
+            {
+                self.turns.insert(id, Header::of(&created));
+            }
+            Ok(_) => self.add_unread(None, &format!("{} does not begin as a turn", snapshot.log)),
+            Err(error) => self.add_unread(None, &format!("{}: {error}", snapshot.log)),
+        }
+    }
+
+    fn add_unread(&mut self, session: Option<&SessionId>, why: &dyn ToString) {
+        self.unread.push(Unread { session: session.cloned(), why: why.to_string() });
+    }
+}
+
+impl Header {
+    fn of(created: &TurnCreated) -> Self {
+        let context = match &created.context {
+            TurnContext::Previous(context) => Some(context.previous_turn_id.clone()),
+            TurnContext::Inline(_) => None,
+        };
+        let agent = match &created.agent.resolved {
+            AgentSnapshot::Inherited(agent) => Some(agent.inherited_from.clone()),
+            AgentSnapshot::Full(_) => None,
+        };
+        let goes_back_to = context.into_iter().chain(agent).collect();
+        Self { session: created.session_id.clone(), goes_back_to }
+    }
+}
+
+fn turns_of(session: &SessionState) -> Vec<TurnId> {
+    session.turns.iter().map(|turn| turn.id.clone()).collect()
+}
+
+impl Sessions {
+    /// Looks at everything but these removals. Called while no session is held.
+    pub(super) async fn survey(&self, without: &[Removed]) -> Result<Survey, StoreError> {
+        let store = self.parts.repo.store();
+        let ids = self.parts.repo.ids().await?;
+        let headers = store.snapshots(LogKind::Turn).await?;
+        let repo = self.parts.repo.clone();
+        let surveyed = self.parts.tasks.spawn_blocking(move || {
+            let mut survey = Survey::default();
+            for session in &ids {
+                let stored = repo.scan(session);
+                survey.add_session(session, stored.as_ref().map(|stored| &stored.state));
+            }
+            for header in headers {
+                survey.add_turn(header);
+            }
+            survey
+        });
+        let mut survey = surveyed.await.map_err(|_| Ending)?;
+        for removed in store.removed().await? {
+            if removed.log.kind() == LogKind::Turn || without.contains(&removed) {
+                continue;
+            }
+            match self.parts.repo.read_removed(&removed).await {
+                Ok(stored) => survey.removed.extend(turns_of(&stored.state)),
+                Err(error) => survey.add_unread(None, &error),
+            }
+        }
+        for kind in [LogKind::Session, LogKind::Turn] {
+            for stray in store.strays(kind).await?.misplaced {
+                survey.add_unread(None, &stray);
+            }
+        }
+        Ok(survey)
+    }
+
+    /// A session with the agents that were spawned in it, and those that were spawned in them.
+    pub(super) async fn family(
+        &self,
+        session: &SessionId,
+    ) -> Result<BTreeSet<SessionId>, StoreError> {
+        let headers = self.parts.repo.store().snapshots(LogKind::Session).await?;
+        let spawned = headers.into_iter().filter_map(|header| {
+            let event = SessionEvent::parse_line(header.ok()?.first.as_bytes()).ok()?;
+            let SessionFact::Created(created) = &event.fact else { return None };
+            let is_spawned = created.origin == Some(Origin::Subagent);
+            Some((created.parent_session.clone().filter(|_| is_spawned)?, event.id))
+        });
+        let mut children: HashMap<SessionId, Vec<SessionId>> = HashMap::new();
+        for (parent, child) in spawned {
+            children.entry(parent).or_default().push(child);
+        }
+        let (mut family, mut left) = (BTreeSet::new(), vec![session.clone()]);
+        while let Some(member) = left.pop() {
+            left.extend(children.remove(&member).unwrap_or_default());
+            family.insert(member);
+        }
+        Ok(family)
+    }
+}

@@ -1,0 +1,85 @@
+//! Titles that a model gives (`spec/session-layer.md` section 12.6), where the configuration asks for
+//! them. A title of a person's is never replaced.
+
+use crate::base::id::SessionId;
+use crate::base::text;
+use crate::domain::session::event::{SessionFact, TitleChanged};
+use crate::domain::session::state::SessionState;
+use crate::domain::turn::event::TurnCompleted;
+use crate::domain::turn::state::TurnState;
+use crate::runtime::api::StopSignal;
+use crate::sessions::Sessions;
+use crate::sessions::aside::Question;
+use crate::sessions::error::SessionError;
+
+/// How much of the first message, and of the answer, the model sees, in characters: what they are
+/// about is said by then.
+const SEEN_CHARS_MAX: usize = 4_000;
+
+const INSTRUCTIONS: &str = include_str!("../../assets/agents/title.md");
+
+impl Sessions {
+    /// Gives a session a title once its first turn has completed, in the background. What goes wrong
+    /// is no trouble of the person's: the session has a title.
+    pub(super) fn title_after(
+        &self,
+        session: &SessionId,
+        turn: &TurnState,
+        completed: &TurnCompleted,
+    ) {
+        let (sessions, session) = (self.clone(), session.clone());
+        let (said, answer) = (turn.definition.input.plain_text(), completed.output.plain_text());
+        let default = text::title(&said);
+        let text = format!(
+            "## The person\n\n{}\n\n## The assistant\n\n{}\n",
+            beginning(&said),
+            beginning(&answer)
+        );
+        let ending = self.parts.tasks.cancel_token().clone();
+        drop(self.parts.tasks.spawn("title a session", async move {
+            let stop = StopSignal::new();
+            tokio::select! {
+                biased;
+                // Safe to drop: nothing is recorded before there is a title, and that is one event.
+                () = ending.cancelled() => stop.stop(None),
+                titled = sessions.title(&session, &default, &text, &stop) => {
+                    if let Err(error) = titled {
+                        tracing::warn!(%session, %error, "a session keeps its default title");
+                    }
+                }
+            }
+        }));
+    }
+
+    async fn title(
+        &self,
+        session: &SessionId,
+        default: &str,
+        text: &str,
+        stop: &StopSignal,
+    ) -> Result<(), SessionError> {
+        let state = self.get_session(session).await?;
+        let (Some(latest), true) = (state.latest(), is_untitled(&state, default)) else {
+            return Ok(());
+        };
+        let (name, instructions) = ("title", INSTRUCTIONS);
+        let question = Question { name, instructions, model: &latest.model, text };
+        let answer = self.ask_aside(&state, &question, stop).await;
+        let title = text::title(&answer.map_err(Box::new)?);
+        if title.is_empty() {
+            return Ok(());
+        }
+        let titled = SessionFact::TitleChanged(TitleChanged { title });
+        self.say(session, |state| (state.title.as_deref() == Some(default)).then_some(titled)).await
+    }
+}
+
+/// Whether a session is at its first turn and still has the title that this gave it.
+fn is_untitled(session: &SessionState, default: &str) -> bool {
+    session.turns.len() == 1 && session.title.as_deref() == Some(default)
+}
+
+fn beginning(text: &str) -> &str {
+    let end = text.char_indices().nth(SEEN_CHARS_MAX).map_or(text.len(), |(at, _)| at);
+    text.get(..end).unwrap_or_default()
+}

@@ -1,0 +1,37 @@
+//! What the layer does without being asked for, once a turn has come to rest and where the
+//! configuration wants it.
+
+use crate::base::id::SessionId;
+use crate::domain::turn::event::TurnContext;
+use crate::domain::turn::state::{TerminalKind, TurnState};
+use crate::runtime::CONTEXT_OVERFLOW;
+use crate::sessions::Sessions;
+
+impl Sessions {
+    /// A turn has come to rest like this.
+    pub(super) fn do_unasked(&self, session: &SessionId, turn: &TurnState) {
+        let options = self.parts.options;
+        let Some(terminal) = &turn.terminal else { return };
+        match &terminal.kind {
+            TerminalKind::Completed(completed) if options.auto_title && is_first(turn) => {
+                self.title_after(session, turn, completed);
+            }
+            TerminalKind::Failed(failed)
+                if options.auto_compact && failed.code.as_deref() == Some(CONTEXT_OVERFLOW) =>
+            {
+                let (sessions, session) = (self.clone(), session.clone());
+                drop(self.parts.tasks.spawn("compact a session", async move {
+                    if let Err(error) = sessions.compact(&session).await {
+                        tracing::warn!(%session, %error, "a session stays too long for its model");
+                    }
+                }));
+            }
+            TerminalKind::Completed(_) | TerminalKind::Failed(_) | TerminalKind::Cancelled(_) => {}
+        }
+    }
+}
+
+/// Whether nothing was said before a turn.
+fn is_first(turn: &TurnState) -> bool {
+    matches!(&turn.definition.context, TurnContext::Inline(before) if before.is_empty())
+}
