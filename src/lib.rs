@@ -22,7 +22,7 @@
 //! | 7 | [`app`] | builds the graph; commands in, notices out; no screen |
 //! | 6 | [`mailbox`] | messages that wait for a session, in files |
 //! | 5 | [`agents`] | what an agent is: its prompt, its model, its tools |
-//! | 4 | [`sessions`] | one writer for each session, the index, deletion |
+//! | 4 | [`sessions`] | one writer for each session, the index, forks, compaction, deletion |
 //! | 3 | [`runtime`] | runs one turn: the loop, recovery, context, requests, the live stream |
 //! | 2 | [`store`], [`models`], [`tools`], [`policy`], [`config`] | seams and their real parts |
 //! | 1 | [`domain`] | events, reducers, transcripts, references, rules, plans; pure |

@@ -40,6 +40,8 @@ enum Step {
     Compact(usize),
     Delete(usize),
     Restore(usize),
+    Purge(usize),
+    Collect,
     Nothing,
 }
 
@@ -93,6 +95,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => which().prop_map(Step::Compact),
         2 => which().prop_map(Step::Delete),
         2 => which().prop_map(Step::Restore),
+        1 => which().prop_map(Step::Purge),
+        1 => Just(Step::Collect),
         1 => Just(Step::Nothing),
     ]
 }
@@ -225,6 +229,14 @@ impl History {
             Step::Restore(which) => {
                 let Some(session) = self.session(which) else { return };
                 drop(sessions.restore_session(&session).await);
+            }
+            Step::Purge(which) => {
+                let Some(session) = self.session(which) else { return };
+                drop(sessions.purge_session(&session).await);
+            }
+            Step::Collect => {
+                let found = sessions.find_garbage(|_| true).await.expect("listed");
+                sessions.destroy_garbage(&found).await.expect("destroyed");
             }
             Step::Nothing => {}
         }
