@@ -77,6 +77,14 @@ pub enum InputRefused {
     /// The call has its result, or is not one that somebody outside answers.
     #[error("tool call {0} does not wait for an answer; it was answered already")]
     NoResultPending(ToolCallId),
+    /// What came with it is more, or deeper, than a log takes.
+    #[error("what came for tool call {call} cannot be recorded: {why}")]
+    Unfit {
+        /// The call.
+        call: ToolCallId,
+        /// The limit that it breaks.
+        why: String,
+    },
 }
 
 /// Why an advance ended without coming to rest.

@@ -13,7 +13,8 @@ use crate::domain::turn::state::{ToolCall, TurnState};
 use crate::runtime::api::ExternalInput;
 use crate::runtime::commit::Facts;
 use crate::runtime::error::InputRefused;
-use crate::tools::output;
+use crate::runtime::progress::REPORT_BYTES_MAX;
+use crate::tools::output::{self, METADATA_BYTES_MAX};
 
 /// The fact that an input makes; none for the end, which is not one fact. A result is cut to what a
 /// model gets of a tool, like every other.
@@ -25,12 +26,14 @@ pub(super) fn facts(state: &TurnState, input: &ExternalInput, output_bytes_max: 
         ExternalInput::PermissionDecision { call, decision, metadata } => {
             let pending = find(state, call)?.awaits_permission();
             check(pending, || InputRefused::NoDecisionPending(call.clone()))?;
+            let metadata = metadata.as_ref().map(|it| fit(call, it, METADATA_BYTES_MAX));
+            let metadata = metadata.transpose()?;
             TurnFact::PermissionResolved(PermissionResolved {
                 tool_call_id: call.clone(),
                 decision: *decision,
                 source: DecisionSource::Human,
                 reason: metadata.as_ref().and_then(reason_in),
-                metadata: metadata.clone(),
+                metadata,
             })
         }
         ExternalInput::AsyncToolProgress { call, progress } => {
@@ -39,7 +42,7 @@ pub(super) fn facts(state: &TurnState, input: &ExternalInput, output_bytes_max: 
             TurnFact::ToolProgress(ToolProgress {
                 tool_call_id: call.clone(),
                 source: Execution::Async,
-                progress: progress.clone(),
+                progress: fit(call, progress, REPORT_BYTES_MAX)?,
             })
         }
         ExternalInput::AsyncToolResult { call, result } => {
@@ -64,6 +67,16 @@ fn find<'a>(state: &'a TurnState, call: &ToolCallId) -> Result<&'a ToolCall, Inp
 
 fn check(pending: bool, refusal: impl FnOnce() -> InputRefused) -> Result<(), InputRefused> {
     if pending { Ok(()) } else { Err(refusal()) }
+}
+
+/// The value as it may be recorded. What does not fit is refused rather than cut: whoever gave it
+/// would think that all of it is there.
+fn fit(call: &ToolCallId, json: &Json, bytes_max: usize) -> Result<Json, InputRefused> {
+    let unfit = |why: String| InputRefused::Unfit { call: call.clone(), why };
+    let sound = output::sound(json).map_err(|error| unfit(error.to_string()))?;
+    let bytes = sound.get().len();
+    check(bytes <= bytes_max, || unfit(format!("it has {bytes} bytes, and {bytes_max} fit")))?;
+    Ok(sound)
 }
 
 /// The person's words in the metadata of a decision.

@@ -15,12 +15,13 @@ use crate::domain::turn::live::{LiveEvent, News};
 use crate::domain::turn::state::{ToolCall, TurnState};
 use crate::runtime::Parts;
 use crate::runtime::advance::Advance;
+use crate::tools::output;
 use crate::tools::tool::Progress;
 
 /// At most four reports a second are recorded or told (`design/turn-runtime.md` section 9).
 const REPORT_GAP: Duration = Duration::from_millis(250);
-/// How much one call may record in all; a log is no place for output.
-const REPORT_BYTES_MAX: usize = 16 * 1024;
+/// How much one call may record in all, and one report from outside; a log is no place for output.
+pub(super) const REPORT_BYTES_MAX: usize = 16 * 1024;
 /// How many reports of an advance's tools wait; each tool waits for its own.
 pub(super) const REPORTS_WAITING_MAX: usize = 16;
 
@@ -99,9 +100,7 @@ fn is_due(last: Option<Duration>, now: Duration) -> bool {
 impl Progress for CallProgress {
     async fn report(&self, progress: Json) {
         // What nests too deeply is no report.
-        let Ok(progress) = Json::parse(progress.get()).map(Json::with_safe_integers) else {
-            return;
-        };
+        let Ok(progress) = output::sound(&progress) else { return };
         let allowed = self.spend(|spent, now| {
             let bytes = spent.bytes + progress.get().len();
             let allowed = is_due(spent.reported_at, now) && bytes <= REPORT_BYTES_MAX;

@@ -11,7 +11,7 @@ use crate::domain::turn::event::ToolResultData;
 pub const OUTPUT_BYTES: usize = 64 * 1024;
 /// What a tool may say about its output on top of that: what was cut, how a command ended.
 const NOTE_BYTES: usize = 1024;
-/// How much a tool may tell programs: a diff of some thousand lines.
+/// How much a tool, or whoever decides on a call, may tell programs: a diff of some thousand lines.
 pub const METADATA_BYTES_MAX: usize = 256 * 1024;
 /// Longer lines are data, not text, and would push out all the others.
 pub(crate) const LINE_BYTES_MAX: usize = 2_000;
@@ -46,7 +46,11 @@ pub fn fit(result: ToolResultData, output_bytes_max: usize) -> ToolResultData {
     }
 }
 
-fn sound(json: &Json) -> Result<Json, JsonError> {
+/// The value as it may be recorded: integers that no reader rounds.
+///
+/// # Errors
+/// [`JsonError`]: it nests deeper than every parser takes.
+pub fn sound(json: &Json) -> Result<Json, JsonError> {
     Json::parse(json.get()).map(Json::with_safe_integers)
 }
 

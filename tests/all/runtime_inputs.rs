@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use turnstile::base::id::{EventId, TurnId};
+use turnstile::base::id::{EventId, ToolCallId, TurnId};
+use turnstile::domain::json::Json;
 use turnstile::domain::message::UserMessage;
-use turnstile::domain::turn::event::MODEL_CALL_LIMIT;
+use turnstile::domain::turn::event::{Decision, MODEL_CALL_LIMIT, TurnFact};
 use turnstile::domain::turn::status::TurnStatus;
 use turnstile::runtime::api::{
-    AdvanceOptions, Claimed, CreateConfig, CreateTurn, StopSignal, TakeInputs, TurnOutcome,
+    AdvanceOptions, Claimed, CreateConfig, CreateTurn, ExternalInput, StopSignal, TakeInputs,
+    TurnOutcome,
     Turns as _,
 };
 use turnstile::runtime::error::{AdvanceError, InputRefused};
@@ -260,6 +262,49 @@ async fn a_turn_that_has_ended_takes_no_input_and_gives_its_outcome_again() {
     assert!(matches!(refused, Err(AdvanceError::Refused(why)) if why == ended));
     assert_eq!(world.advance(&turn).await.expect("it has ended"), outcome);
     assert_eq!(world.log(&turn), log, "nothing was written");
+}
+
+#[tokio::test]
+async fn what_readers_of_a_log_could_not_take_is_made_fit_or_refused() {
+    let world = World::with_tools([FakeTool::sync("a"), FakeTool::outside("b")]);
+    world.checker.say("a", Says::Ask);
+    world.will_call("a b");
+    let turn = world.ask("Do it.").await;
+    world.run(&turn).await;
+    let of = |text: String| serde_json::from_str::<Json>(&text).expect("JSON");
+    let inputs = |value: &dyn Fn() -> Json| {
+        let (allowed, reporting) = (ToolCallId::of_turn(&turn, 1), ToolCallId::of_turn(&turn, 2));
+        let decision = Decision::Allow;
+        let metadata = Some(value());
+        [
+            ExternalInput::AsyncToolProgress { call: reporting, progress: value() },
+            ExternalInput::PermissionDecision { call: allowed, decision, metadata },
+        ]
+    };
+    let deep = || of("[".repeat(65) + &"]".repeat(65));
+    let long = || Json::text(&"x".repeat(20 * 1024 * 1024));
+    let before = world.log(&turn);
+    for value in [&deep as &dyn Fn() -> Json, &long] {
+        for input in inputs(value) {
+            let refused = world.give(&turn, input).await;
+            let unfit = matches!(refused, Err(AdvanceError::Refused(InputRefused::Unfit { .. })));
+            assert!(unfit, "{refused:?}");
+        }
+    }
+    assert_eq!(world.log(&turn), before, "nothing was recorded");
+    for input in inputs(&|| of(r#"{"id":9007199254740993}"#.to_owned())) {
+        world.give(&turn, input).await.expect("taken");
+    }
+    let facts = world.facts(&turn);
+    let recorded: Vec<_> = facts
+        .iter()
+        .filter_map(|fact| match fact {
+            TurnFact::ToolProgress(fact) => Some(fact.progress.get()),
+            TurnFact::PermissionResolved(fact) => fact.metadata.as_ref().map(Json::get),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(recorded, [r#"{"id":"9007199254740993"}"#; 2], "no reader rounds it");
 }
 
 /// Waits until the stored log has this line.
