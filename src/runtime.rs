@@ -3,6 +3,7 @@
 
 mod advance;
 pub mod api;
+mod audit;
 mod calls;
 mod commit;
 pub mod compose;

@@ -55,6 +55,7 @@ pub(super) fn run(common: &Common, run: &Run) -> Result<Exit, Problem> {
                 &folder,
             ),
             max_model_calls: run.max_model_calls,
+            reasoning_effort: None,
             folder,
             now,
         };

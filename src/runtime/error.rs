@@ -52,6 +52,25 @@ pub enum ReadError {
     Store(#[from] StoreError),
 }
 
+/// Why a request that was sent cannot be had again.
+#[derive(Debug, Error)]
+pub enum AuditError {
+    /// The turn cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// What it goes back to cannot be read.
+    #[error(transparent)]
+    Context(#[from] ContextError<ReadError>),
+    /// The turn made no such call.
+    #[error("turn {turn} made no model call with the index {model_call_index}")]
+    NoSuchCall {
+        /// The turn.
+        turn: TurnId,
+        /// The call.
+        model_call_index: u64,
+    },
+}
+
 /// Why an input from outside was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InputRefused {

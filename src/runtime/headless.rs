@@ -7,7 +7,7 @@ use crate::base::clock::Timestamp;
 use crate::base::id::TurnId;
 use crate::domain::agent::RequestedAgent;
 use crate::domain::message::{Message, UserMessage};
-use crate::domain::turn::event::TurnContext;
+use crate::domain::turn::event::{ReasoningEffort, TurnContext};
 use crate::domain::turn::state::TurnState;
 use crate::domain::turn::step::StepEvent;
 use crate::runtime::api::{
@@ -28,6 +28,8 @@ pub struct HeadlessTurn {
     pub input: Arc<UserMessage>,
     /// How many model calls it may make; the configured number without it.
     pub max_model_calls: Option<u64>,
+    /// How hard the model is to think; as it likes without it.
+    pub reasoning_effort: Option<ReasoningEffort>,
     /// The folder in which its tools run.
     pub folder: PathBuf,
     /// Now.
@@ -90,7 +92,7 @@ pub async fn start_headless(
                 permission: PermissionMode::Auto,
                 human: Human::Unavailable,
                 max_model_calls: turn.max_model_calls,
-                reasoning_effort: None,
+                reasoning_effort: turn.reasoning_effort,
             },
             folder: turn.folder,
             session_created_at: turn.now,

@@ -33,6 +33,7 @@ mod mailbox_crash;
 mod mailbox_inbox;
 mod openai_compatible;
 mod runtime_any_cut;
+mod runtime_audit;
 mod runtime_cancel;
 mod runtime_classifier;
 mod runtime_context;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use turnstile::base::clock::Clock as _;
 use turnstile::domain::agent::RequestedAgent;
 use turnstile::domain::message::UserMessage;
+use turnstile::domain::turn::event::ReasoningEffort;
 use turnstile::models::error::Failure;
 use turnstile::runtime::api::{StopSignal, TurnOutcome};
 use turnstile::runtime::error::CreateError;
@@ -21,6 +22,7 @@ fn headless(world: &World, agent: &str) -> HeadlessTurn {
         context: Vec::new(),
         input: Arc::new(UserMessage::text("Do it.")),
         max_model_calls: Some(3),
+        reasoning_effort: Some(ReasoningEffort::Low),
         folder: folder(),
         now: world.clock.now(),
     }
@@ -39,6 +41,7 @@ async fn a_headless_turn_has_an_id_at_once_and_its_text_at_the_end() {
     assert_eq!((result.text.as_str(), &result.state), ("I could not.", &world.state(&id)));
     let definition = &result.state.definition;
     assert_eq!((&definition.session_id, definition.config.max_model_calls), (&None, 3));
+    assert_eq!(definition.config.reasoning_effort, Some(ReasoningEffort::Low));
     assert!(definition.config.auto_permission && !definition.config.human_available);
     assert!(world.log(&id)[6].starts_with("tool_permission_resolved #1 deny by human_unavailable"));
 }

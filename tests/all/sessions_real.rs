@@ -213,6 +213,7 @@ async fn s13_8_a_turn_without_a_session_is_in_no_index() {
         context: Vec::new(),
         input: Arc::new(UserMessage::text("Look at the watcher.")),
         max_model_calls: Some(3),
+        reasoning_effort: None,
         folder: PathBuf::from("/project"),
         now: turnstile::base::clock::Timestamp::default(),
     };
