@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use turnstile::base::id::TurnId;
+use turnstile::base::id::{IdSource as _, Ids, TurnId};
 use turnstile::domain::agent::{AgentOverrides, AgentSnapshot, Execution, RequestedAgent};
+use turnstile::domain::event::Event;
 use turnstile::domain::json::Json;
 use turnstile::domain::message::{ProviderOptions, ReasoningPart, TextPart};
-use turnstile::domain::turn::event::{ToolResultData, TurnFact};
+use turnstile::domain::turn::event::{ToolResultData, TurnContext, TurnEvent, TurnFact};
 use turnstile::models::delta::{Answer, AnswerPart, ModelDelta, ProviderToolCall};
 use turnstile::models::error::Failure;
 use turnstile::runtime::api::{CreateTurn, TurnOutcome};
@@ -16,8 +17,9 @@ use turnstile::runtime::error::AdvanceError;
 use turnstile::store::log::{LogId, LogKind, Record};
 use turnstile::store::seam::LogStore as _;
 use turnstile::testing::agents::AGENT;
-use turnstile::testing::fact::{inline, json, tool};
-use turnstile::testing::log::PREVIOUS_TURN;
+use turnstile::testing::clock::HandClock;
+use turnstile::testing::fact::{self, complete, created_after, inline, json, request_in, tool};
+use turnstile::testing::log::{Log, PREVIOUS_TURN};
 use turnstile::testing::model::{Play, Reply, ScriptedModel};
 use turnstile::testing::store::memory_store;
 use turnstile::testing::store::scripted::ScriptedStore;
@@ -295,4 +297,46 @@ async fn a_further_turn_reads_the_log_of_the_one_before_it_only() {
     drop(world.ask_after(&last, "7").await);
     let read: Vec<_> = store.reads()[read..].iter().map(|log| log.id().to_owned()).collect();
     assert_eq!(read, [last.as_str()]);
+}
+
+/// The ids of turns that were written before a world began.
+fn earlier_ids(count: usize) -> Vec<TurnId> {
+    let ids = Ids::new(HandClock::new(), 7);
+    std::iter::repeat_with(|| TurnId::from(ids.next())).take(count).collect()
+}
+
+#[tokio::test]
+async fn a_chain_of_ten_thousand_turns_is_sent_whole_and_the_next_turn_reads_one_log() {
+    const COUNT: usize = 10_000;
+    let store = ScriptedStore::new(Arc::new(memory_store()));
+    let world = World::over(Arc::new(store.clone()), Setting::default());
+    let chain = earlier_ids(COUNT);
+    let before = std::iter::once(TurnContext::Inline(Vec::new())).chain(chain.iter().map(after));
+    for (number, (turn, context)) in chain.iter().zip(before).enumerate() {
+        let log = Log::turn(created_after(context.clone()))
+            .then(request_in(&context, 0, "input"))
+            .then(fact::answer(0, &number.to_string()))
+            .then(complete());
+        let of_turn = |event: TurnEvent| Event { id: turn.clone(), ..event };
+        let events: Vec<_> = log.into_events().into_iter().map(of_turn).collect();
+        world.write(&events).await;
+    }
+    world.will_say("Yes.");
+    let first = world.ask_after(&chain[COUNT - 1], "And?").await;
+    assert_eq!(store.reads().len(), COUNT, "each turn before it was read once");
+    world.run(&first).await;
+    let messages = received(&world.model);
+    assert_eq!(messages.len(), 2 * COUNT + 1);
+    let answers = messages.iter().skip(1).step_by(2);
+    assert!(answers.enumerate().all(|(number, it)| it.contains(&format!(":\"{number}\""))));
+
+    let read = store.reads().len();
+    world.will_say("Yes.");
+    let next = world.ask_after(&first, "And then?").await;
+    world.run(&next).await;
+    let own = |log: &&LogId| log.id() == next.as_str();
+    let reads = &store.reads()[read..];
+    let before: Vec<_> = reads.iter().filter(|it| !own(it)).map(LogId::id).collect();
+    assert_eq!(before, [first.as_str()], "of the turns before it, the one that is new");
+    assert_eq!(received(&world.model).len(), 2 * COUNT + 3);
 }
