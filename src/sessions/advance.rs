@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::base::id::{SessionId, TurnId};
 use crate::domain::agent::Execution;
+use crate::domain::json::Json;
 use crate::domain::session::state::SessionState;
 use crate::domain::turn::event::{DecisionSource, ResultSource, TurnEvent, TurnFact};
 use crate::domain::turn::live::{LiveEvent, News};
@@ -19,6 +20,7 @@ use crate::sessions::deliver::Steering;
 use crate::sessions::error::SessionError;
 use crate::sessions::live::Registration;
 use crate::sessions::trouble::{Trouble, Troubles};
+use crate::tools::output;
 
 /// What whoever waits for an advance hears of it, once.
 enum Heard {
@@ -258,7 +260,7 @@ fn is_answered(turn: &Turn, input: &ExternalInput) -> bool {
         }),
         ExternalInput::AsyncToolProgress { call, progress } => {
             let told = turn.state.tool_calls.get(call).map(|call| &call.progress);
-            told.is_some_and(|told| told.contains(progress))
+            told.is_some_and(|told| told.iter().any(|it| became(progress, it)))
         }
         ExternalInput::Cancel { .. } => true,
     }
@@ -285,16 +287,24 @@ fn is_record_of(event: &TurnEvent, input: &ExternalInput) -> bool {
             fact.source == DecisionSource::Human
                 && fact.tool_call_id == *call
                 && fact.decision == *decision
-                && fact.metadata == *metadata
+                && match (metadata, &fact.metadata) {
+                    (Some(metadata), Some(recorded)) => became(metadata, recorded),
+                    (metadata, recorded) => metadata == recorded,
+                }
         }
         (TurnFact::ToolProgress(fact), ExternalInput::AsyncToolProgress { call, progress }) => {
-            fact.tool_call_id == *call && fact.progress == *progress
+            fact.tool_call_id == *call && became(progress, &fact.progress)
         }
         (TurnFact::ToolResult(fact), ExternalInput::AsyncToolResult { call, result }) => {
             fact.tool_call_id == *call && fact.result == *result
         }
         _ => false,
     }
+}
+
+/// Whether this is what a value became in the log, which every reader can take.
+fn became(given: &Json, recorded: &Json) -> bool {
+    output::sound(given).is_ok_and(|sound| sound == *recorded)
 }
 
 /// Whether the index has to show something new although the advance goes on: a person is asked, or
