@@ -5,15 +5,17 @@ use std::sync::Arc;
 use turnstile::base::clock::Clock as _;
 use turnstile::domain::agent::RequestedAgent;
 use turnstile::domain::message::UserMessage;
-use turnstile::domain::turn::event::ReasoningEffort;
+use turnstile::domain::turn::event::{ReasoningEffort, TurnContext};
 use turnstile::models::error::Failure;
-use turnstile::runtime::api::{StopSignal, TurnOutcome};
+use turnstile::runtime::api::{Human, PermissionMode, StopSignal, TurnOutcome};
 use turnstile::runtime::error::CreateError;
 use turnstile::runtime::headless::{HeadlessTurn, start_headless};
 use turnstile::testing::agents::AGENT;
 use turnstile::testing::checker::Says;
 use turnstile::testing::model::Reply;
+use turnstile::testing::sessions::SessionWorld;
 use turnstile::testing::tools::FakeTool;
+use turnstile::testing::turns::answering;
 use turnstile::testing::world::{World, folder};
 
 fn headless(world: &World, agent: &str) -> HeadlessTurn {
@@ -64,4 +66,31 @@ async fn a_headless_turn_of_an_unknown_agent_is_not_created() {
     let refused = start_headless(&world.runtime, turn, StopSignal::new()).await;
     assert!(matches!(refused, Err(CreateError::Resolve(_))));
     assert_eq!(world.turns.ids().await.expect("listed"), []);
+}
+
+#[tokio::test]
+async fn s13_8_a_standalone_turn_is_in_no_index_on_the_scripted_runtime() {
+    let world = SessionWorld::new();
+    let turn = HeadlessTurn {
+        agent: RequestedAgent::by_id("assistant"),
+        context: Vec::new(),
+        input: Arc::new(UserMessage::text("Look at the watcher.")),
+        max_model_calls: None,
+        reasoning_effort: None,
+        folder: folder(),
+        now: world.clock.now(),
+    };
+    world.turns.then(answering("Done."));
+    let run = start_headless(&world.turns, turn, StopSignal::new()).await.expect("started");
+    let id = run.turn.clone();
+    let result = run.finish(&world.turns).await.expect("it rests");
+    assert_eq!(result.text, "Done.");
+    let [created] = &world.turns.created()[..] else { panic!("one turn") };
+    assert_eq!((&created.session_id, &created.context), (&None, &TurnContext::Inline(Vec::new())));
+    let config = &created.config;
+    let expected = (PermissionMode::Auto, Human::Unavailable);
+    assert_eq!((config.permission, config.human), expected);
+    assert_eq!(world.sessions.list_sessions(), []);
+    assert_eq!(world.scanned().await, []);
+    assert_eq!(world.turn_repo.ids().await.expect("listed"), [id]);
 }

@@ -54,15 +54,22 @@ impl World {
     /// The next process on the same logs.
     pub(crate) fn restarted(&self) -> Self {
         let kept = (Arc::clone(&self.waiting), Arc::clone(&self.event_ids));
-        Self::at(Arc::clone(&self.store), kept, self.process + 1)
+        let writer = FakeTool::sync("write_file");
+        Self::at(writer, Arc::clone(&self.store), kept, self.process + 1)
     }
 
     pub(crate) fn over(store: Arc<dyn LogStore>, process: u32) -> Self {
+        Self::writing_with(FakeTool::sync("write_file"), store, process)
+    }
+
+    /// A world in which this is the tool that writes files, once a person allows it.
+    pub(crate) fn writing_with(writer: FakeTool, store: Arc<dyn LogStore>, process: u32) -> Self {
         let event_ids = EventIds::new(HandClock::new(), Arc::<CountingEntropy>::default());
-        Self::at(store, (Arc::default(), Arc::new(event_ids)), process)
+        Self::at(writer, store, (Arc::default(), Arc::new(event_ids)), process)
     }
 
     fn at(
+        writer: FakeTool,
         store: Arc<dyn LogStore>,
         (waiting, event_ids): (Arc<Memory>, Arc<EventIds>),
         process: u32,
@@ -74,10 +81,8 @@ impl World {
         let scripted = models.add(model());
         let checker = Arc::<ScriptedChecker>::default();
         checker.say("write_file", Says::Ask);
-        let tools: Vec<Arc<dyn Tool>> = vec![
-            Arc::new(FakeTool::sync("write_file")),
-            Arc::new(FakeTool::outside("ask_human").for_humans()),
-        ];
+        let tools: Vec<Arc<dyn Tool>> =
+            vec![Arc::new(writer), Arc::new(FakeTool::outside("ask_human").for_humans())];
         let tools = Registry::new(tools).expect("names of their own");
         let runtime = TurnRuntime::new(Parts {
             turns: turns.clone(),
@@ -119,7 +124,14 @@ impl World {
     }
 
     pub(crate) async fn try_send(&self, session: &SessionId) -> Result<TurnId, SessionError> {
-        let config = SendMessageConfig::of(RequestedAgent::by_id(AGENT));
+        self.try_send_with(session, config()).await
+    }
+
+    pub(crate) async fn try_send_with(
+        &self,
+        session: &SessionId,
+        config: SendMessageConfig,
+    ) -> Result<TurnId, SessionError> {
         let message = Arc::new(UserMessage::text("Look at the watcher."));
         self.sessions.send_message(session, message, config).await
     }
@@ -147,7 +159,15 @@ impl World {
     }
 
     pub(crate) async fn allow(&self, turn: &TurnId) -> Result<(), SessionError> {
-        let call = ToolCallId::of_turn(turn, 1);
+        self.allow_call(turn, 1).await
+    }
+
+    pub(crate) async fn allow_call(
+        &self,
+        turn: &TurnId,
+        number: usize,
+    ) -> Result<(), SessionError> {
+        let call = ToolCallId::of_turn(turn, number);
         self.sessions.respond_to_permission(turn, &call, Decision::Allow, None).await
     }
 
@@ -156,6 +176,11 @@ impl World {
         fresh.scan().await.expect("scanned");
         fresh.list_sessions()
     }
+}
+
+/// Answered by the one agent that there is.
+pub(crate) fn config() -> SendMessageConfig {
+    SendMessageConfig::of(RequestedAgent::by_id(AGENT))
 }
 
 pub(crate) fn says(text: &str) -> Reply {

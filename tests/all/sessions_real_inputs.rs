@@ -1,0 +1,143 @@
+//! Answers from outside, by the numbers of `spec/session-layer.md` section 13, on the real runtime.
+
+use std::sync::Arc;
+
+use turnstile::base::id::{ToolCallId, TurnId};
+use turnstile::domain::json::Json;
+use turnstile::domain::question::Answer;
+use turnstile::domain::session::entry::LatestTurnStatus;
+use turnstile::domain::turn::event::{Decision, ToolResultData, TurnFact};
+use turnstile::domain::turn::status::TurnStatus;
+use turnstile::runtime::error::{AdvanceError, InputRefused};
+use turnstile::sessions::error::SessionError;
+use turnstile::testing::fact::json;
+use turnstile::testing::model::Reply;
+use turnstile::testing::store::memory_store;
+use turnstile::testing::tools::{FakeTool, Gate};
+
+use crate::sessions_real_world::{World, asks, says, writes};
+
+const COMPLETED: LatestTurnStatus = LatestTurnStatus::Turn(TurnStatus::Completed);
+const SUSPENDED: LatestTurnStatus = LatestTurnStatus::Turn(TurnStatus::Suspended);
+const CANCELLED: LatestTurnStatus = LatestTurnStatus::Turn(TurnStatus::Cancelled);
+
+fn first(turn: &TurnId) -> ToolCallId {
+    ToolCallId::of_turn(turn, 1)
+}
+
+async fn events(world: &World, turn: &TurnId) -> usize {
+    world.turns.read(turn).await.expect("readable").events.len()
+}
+
+fn refusal(answered: Result<(), SessionError>) -> InputRefused {
+    match answered {
+        Err(SessionError::Advance(AdvanceError::Refused(refused))) => refused,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn s13_5_forms_are_answered_or_dismissed_on_the_real_runtime() {
+    let form = r#"{"questions":[{"id":"a","text":"A?"},{"id":"b","text":"B?"}]}"#;
+    let answers = [("a", "1"), ("b", "2")].map(|(id, it)| (id.to_owned(), vec![it.to_owned()]));
+    for answer in [Answer::Answered(answers.to_vec()), Answer::Dismissed] {
+        let world = World::new();
+        let session = world.session().await;
+        let turn = world.run(&session, Reply::new().call("ask-human", json(form))).await;
+        let one_text = world.sessions.respond_to_ask_human(&turn, &first(&turn), "x").await;
+        assert!(matches!(one_text, Err(SessionError::SeveralQuestions(_))), "{one_text:?}");
+        world.model.then(says("Done.").finish("stop"));
+        let answered = world.sessions.answer_questions(&turn, &first(&turn), &answer).await;
+        answered.expect("answered");
+        world.rested().await;
+        let state = world.sessions.get_turn(&turn).await.expect("readable").state;
+        let result = state.tool_calls.get(&first(&turn)).and_then(|call| call.result.clone());
+        assert_eq!(result.expect("it has one").data, answer.to_result());
+        assert_eq!(world.status(&session), COMPLETED);
+    }
+}
+
+#[tokio::test]
+async fn s13_5_a_result_and_reports_before_it_advance_their_turn_on_the_real_runtime() {
+    let world = World::new();
+    let (one, two) = (world.session().await, world.session().await);
+    let turn = world.run(&one, asks()).await;
+    let other = world.run(&two, asks()).await;
+    let untouched = events(&world, &other).await;
+    // An integer that other readers would round stands as text in the log; the report counts.
+    let progress = json(r#"{"bytes":9007199254740993}"#);
+    let sessions = &world.sessions;
+    let reported = sessions.report_async_tool_progress(&turn, &first(&turn), progress).await;
+    reported.expect("reported");
+    world.rested().await;
+    let log = sessions.get_turn(&turn).await.expect("readable").events;
+    let told = log.iter().find_map(|event| match &event.fact {
+        TurnFact::ToolProgress(fact) => Some(fact.progress.clone()),
+        _ => None,
+    });
+    assert_eq!(told, Some(json(r#"{"bytes":"9007199254740993"}"#)));
+    assert_eq!(world.status(&one), SUSPENDED);
+
+    world.model.then(says("Done.").finish("stop"));
+    let result = ToolResultData { output: Json::text("live"), is_error: false, metadata: None };
+    let delivered = sessions.deliver_async_tool_result(&turn, &first(&turn), result).await;
+    delivered.expect("delivered");
+    world.rested().await;
+    assert_eq!((world.status(&one), world.status(&two)), (COMPLETED, SUSPENDED));
+    assert_eq!(events(&world, &other).await, untouched);
+}
+
+#[tokio::test]
+async fn s13_5_what_the_runtime_refuses_is_refused_on_the_real_runtime() {
+    let world = World::new();
+    let session = world.session().await;
+    let turn = world.run(&session, writes()).await;
+    let before = events(&world, &turn).await;
+    let call = ToolCallId::of_turn(&turn, 9);
+    let unknown = InputRefused::UnknownCall { turn: turn.clone(), call: call.clone() };
+    assert_eq!(refusal(world.allow_call(&turn, 9).await), unknown);
+    let answered = world.sessions.answer_questions(&turn, &first(&turn), &Answer::Dismissed).await;
+    assert_eq!(refusal(answered), InputRefused::NoResultPending(first(&turn)));
+    let deep = serde_json::from_str(&("[".repeat(65) + &"]".repeat(65))).expect("JSON");
+    let (allow, metadata) = (Decision::Allow, Some(deep));
+    let unfit = world.sessions.respond_to_permission(&turn, &first(&turn), allow, metadata).await;
+    assert!(matches!(refusal(unfit), InputRefused::Unfit { .. }));
+    world.rested().await;
+    assert_eq!(events(&world, &turn).await, before);
+    assert_eq!(world.status(&session), SUSPENDED);
+}
+
+#[tokio::test]
+async fn s13_5_a_message_is_never_taken_for_an_answer_on_the_real_runtime() {
+    let world = World::new();
+    let session = world.session().await;
+    let turn = world.run(&session, asks()).await;
+    let before = events(&world, &turn).await;
+    let refused = world.try_send(&session).await;
+    assert!(matches!(refused, Err(SessionError::TurnNotSettled { .. })), "{refused:?}");
+    assert_eq!(events(&world, &turn).await, before);
+    let entry = world.sessions.index().get(&session).expect("in the index");
+    assert_eq!((entry.waiting.len(), &entry.waiting[0].call), (1, &first(&turn)));
+}
+
+#[tokio::test]
+async fn s13_5_a_stop_ends_every_live_advance_on_the_real_runtime() {
+    let gate = Gate::new();
+    let writer = FakeTool::sync("write_file").waiting_at(&gate);
+    let world = World::writing_with(writer, Arc::new(memory_store()), 42);
+    let session = world.session().await;
+    let path = || json(r#"{"path":"a"}"#);
+    let two = Reply::new().call("write-file", path()).call("write-file", path());
+    world.model.then(two.finish("tool-calls"));
+    let turn = world.try_send(&session).await.expect("sent");
+    world.rested().await;
+    world.allow_call(&turn, 1).await.expect("decided");
+    gate.arrival().await;
+    // Its advance runs; the next one waits for it, its decision recorded already.
+    world.allow_call(&turn, 2).await.expect("decided");
+    world.sessions.stop_turn(&turn, Some("enough")).await.expect("stopped");
+    assert_eq!(world.sessions.running(), []);
+    assert_eq!(world.status(&session), CANCELLED);
+    world.sessions.stop_turn(&turn, None).await.expect("what has ended counts as stopped");
+    assert_eq!(world.model.requests().len(), 1, "no further call");
+}
