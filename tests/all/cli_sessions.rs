@@ -336,3 +336,21 @@ fn garbage_is_named_and_destroyed_once_that_is_said() {
     assert_eq!(ran.json_lines(), [serde_json::json!({"turn": TURN, "destroyed": true})]);
     assert!(!turn.exists());
 }
+
+#[test]
+fn prompts_without_a_session_run_at_once_and_beside_whoever_holds_the_folder() {
+    let cli = Cli::new();
+    with_sessions(&cli);
+    let holder = Other::start(&cli);
+    assert_eq!(holder.said, "held");
+    let prompts = ["one", "two", "three"].map(|prompt| {
+        let mut command = cli.command(&["run", prompt]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
+    });
+    for prompt in prompts {
+        let ended = prompt.wait_with_output().expect("it ends");
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        assert!(!ended.stdout.is_empty(), "it answered");
+    }
+    holder.kill();
+}

@@ -47,6 +47,7 @@ mod runtime_recovery;
 mod runtime_reports;
 mod runtime_store;
 mod runtime_tools;
+mod scenarios;
 mod sessions_compact;
 mod sessions_delete;
 mod sessions_facts;

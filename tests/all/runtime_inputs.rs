@@ -11,8 +11,7 @@ use turnstile::domain::turn::event::{Decision, MODEL_CALL_LIMIT, TurnFact};
 use turnstile::domain::turn::status::TurnStatus;
 use turnstile::runtime::api::{
     AdvanceOptions, Claimed, CreateConfig, CreateTurn, ExternalInput, StopSignal, TakeInputs,
-    TurnOutcome,
-    Turns as _,
+    TurnOutcome, Turns as _,
 };
 use turnstile::runtime::error::{AdvanceError, InputRefused};
 use turnstile::testing::checker::Says;

@@ -13,6 +13,7 @@ use turnstile::sessions::error::SessionError;
 use turnstile::testing::fact::json;
 use turnstile::testing::model::Reply;
 use turnstile::testing::store::memory_store;
+use turnstile::testing::store::scripted::ScriptedStore;
 use turnstile::testing::tools::{FakeTool, Gate};
 
 use crate::sessions_real_world::{World, asks, says, writes};
@@ -140,4 +141,19 @@ async fn s13_5_a_stop_ends_every_live_advance_on_the_real_runtime() {
     assert_eq!(world.status(&session), CANCELLED);
     world.sessions.stop_turn(&turn, None).await.expect("what has ended counts as stopped");
     assert_eq!(world.model.requests().len(), 1, "no further call");
+}
+
+#[tokio::test]
+async fn s13_5_a_stop_that_cannot_be_recorded_says_so_on_the_real_runtime() {
+    let store = ScriptedStore::new(Arc::new(memory_store()));
+    let world = World::over(Arc::new(store.clone()), 42);
+    let session = world.session().await;
+    let turn = world.run(&session, writes()).await;
+    store.fail_at("turn_cancelled");
+    let refused = world.sessions.stop_turn(&turn, None).await;
+    let full = matches!(refused, Err(SessionError::Advance(AdvanceError::Store(_))));
+    assert!(full, "{refused:?}");
+    assert_eq!(world.status(&session), SUSPENDED, "nothing false is recorded");
+    world.sessions.stop_turn(&turn, None).await.expect("there is room again");
+    assert_eq!(world.status(&session), CANCELLED);
 }
