@@ -245,7 +245,10 @@ impl Disk for RealDisk {
         }
         // Opening a pipe waits for its other end, unless it is told not to.
         options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-        let file = options.open(path)?;
+        let file = options.open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound if path.is_symlink() => leads_nowhere(),
+            _ => error,
+        })?;
         let kind = file.metadata()?.file_type();
         if kind.is_file() {
             return Ok(Box::new(file));
@@ -278,7 +281,11 @@ impl Disk for RealDisk {
     }
 
     fn stat(&self, path: &Path) -> io::Result<Stat> {
-        fs::metadata(path).map(|metadata| stat_of(&metadata))
+        // A name that leads nowhere is there all the same, and can be moved.
+        let found = fs::metadata(path).or_else(|error| {
+            if path.is_symlink() { fs::symlink_metadata(path) } else { Err(error) }
+        });
+        found.map(|metadata| stat_of(&metadata))
     }
 
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -324,6 +331,11 @@ impl Disk for RealDisk {
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
+}
+
+fn leads_nowhere() -> io::Error {
+    let why = "it is a link to a file that is not there; bring that back, or move the link away";
+    io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
 impl DiskFile for File {

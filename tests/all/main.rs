@@ -69,3 +69,4 @@ mod sessions_real_world;
 mod sessions_send;
 mod sessions_stop;
 mod sessions_titles;
+mod store_foreign;

@@ -18,7 +18,7 @@ use turnstile::sessions::error::SessionError;
 use turnstile::sessions::waiting::memory::Memory;
 use turnstile::sessions::{Sessions, SessionsParts};
 use turnstile::store::cache::CacheBounds;
-use turnstile::store::live_text;
+use turnstile::store::live_text::{self, LiveText};
 use turnstile::store::log::LogKind;
 use turnstile::store::seam::LogStore;
 use turnstile::store::session_repo::SessionRepo;
@@ -40,10 +40,17 @@ pub(crate) struct World {
     pub(crate) runtime: TurnRuntime,
     pub(crate) model: Arc<ScriptedModel>,
     pub(crate) turns: TurnRepo,
+    kept: Kept,
+    process: u32,
+}
+
+/// What outlives a process.
+#[derive(Clone)]
+struct Kept {
     store: Arc<dyn LogStore>,
+    live_text: Arc<dyn LiveText>,
     waiting: Arc<Memory>,
     event_ids: Arc<EventIds>,
-    process: u32,
 }
 
 impl World {
@@ -53,9 +60,7 @@ impl World {
 
     /// The next process on the same logs.
     pub(crate) fn restarted(&self) -> Self {
-        let kept = (Arc::clone(&self.waiting), Arc::clone(&self.event_ids));
-        let writer = FakeTool::sync("write_file");
-        Self::at(writer, Arc::clone(&self.store), kept, self.process + 1)
+        Self::at(FakeTool::sync("write_file"), self.kept.clone(), self.process + 1)
     }
 
     pub(crate) fn over(store: Arc<dyn LogStore>, process: u32) -> Self {
@@ -64,16 +69,23 @@ impl World {
 
     /// A world in which this is the tool that writes files, once a person allows it.
     pub(crate) fn writing_with(writer: FakeTool, store: Arc<dyn LogStore>, process: u32) -> Self {
-        let event_ids = EventIds::new(HandClock::new(), Arc::<CountingEntropy>::default());
-        Self::at(writer, store, (Arc::default(), Arc::new(event_ids)), process)
+        Self::of(writer, Arc::new(live_text::Map::default()), store, process)
     }
 
-    fn at(
+    /// A world that keeps the text of open calls here.
+    pub(crate) fn of(
         writer: FakeTool,
+        live_text: Arc<dyn LiveText>,
         store: Arc<dyn LogStore>,
-        (waiting, event_ids): (Arc<Memory>, Arc<EventIds>),
         process: u32,
     ) -> Self {
+        let event_ids = EventIds::new(HandClock::new(), Arc::<CountingEntropy>::default());
+        let (waiting, event_ids) = (Arc::default(), Arc::new(event_ids));
+        Self::at(writer, Kept { live_text, store, waiting, event_ids }, process)
+    }
+
+    fn at(writer: FakeTool, kept: Kept, process: u32) -> Self {
+        let Kept { live_text, store, waiting, event_ids } = kept.clone();
         let (tasks, clock, hub) = (Tasks::new(), HandClock::new(), Hub::new());
         let ids = Arc::new(Ids::new(Arc::<HandClock>::clone(&clock), process));
         let turns = TurnRepo::new(Arc::clone(&store), tasks.clone(), CacheBounds::default());
@@ -86,7 +98,7 @@ impl World {
         let tools = Registry::new(tools).expect("names of their own");
         let runtime = TurnRuntime::new(Parts {
             turns: turns.clone(),
-            live_text: Arc::new(live_text::Map::default()),
+            live_text,
             clock: Arc::<HandClock>::clone(&clock),
             ids: Arc::<Ids>::clone(&ids),
             agents: ScriptedAgents::new(tools.descriptors()),
@@ -116,7 +128,7 @@ impl World {
             current_folder: std::env::temp_dir(),
             options: turnstile::sessions::Options::default(),
         });
-        Self { sessions, runtime, model: scripted, turns, store, waiting, event_ids, process }
+        Self { sessions, runtime, model: scripted, turns, kept, process }
     }
 
     pub(crate) async fn session(&self) -> SessionId {
