@@ -1,6 +1,6 @@
 //! The library in another program's hands: a model, a tool and rules of its own, the logs in files,
 //! and nothing of the feature `testing`. What waits for a person outlives the process.
-#![expect(clippy::expect_used, clippy::panic, reason = "tests stop where they fail")]
+#![expect(clippy::expect_used, reason = "tests stop where they fail")]
 
 use std::path::Path;
 use std::sync::Arc;

@@ -360,7 +360,7 @@ async fn a_crash_buffer_that_is_none_changes_nothing() {
         written(String::new()),
         written(piece(&turn_id(99), 0) + "\n"),
         written(piece(&turn_id(2), 7) + "\n"),
-        written(piece(&turn_id(3), 0).replace("}", "")),
+        written(piece(&turn_id(3), 0).replace('}', "")),
         written("no json\n".to_owned()),
         Box::new(|path| fs::write(path, [0xff; 64]).expect("written")),
         Box::new(|path| fs::create_dir(path).expect("a folder")),
