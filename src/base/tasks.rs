@@ -23,6 +23,17 @@ pub enum Ended<T> {
 pub struct Tasks {
     tracker: TaskTracker,
     cancel: CancellationToken,
+    blocking: Blocking,
+}
+
+/// Where blocking work is done.
+#[derive(Debug, Clone, Copy, Default)]
+enum Blocking {
+    /// On threads of its own.
+    #[default]
+    Aside,
+    /// Among the tasks.
+    Inline,
 }
 
 impl Tasks {
@@ -30,6 +41,13 @@ impl Tasks {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An owner without tasks that does blocking work where it runs tasks: on a runtime of one thread
+    /// everything happens in one order then, which is the same in every run.
+    #[must_use]
+    pub fn inline() -> Self {
+        Self { blocking: Blocking::Inline, ..Self::default() }
     }
 
     /// The token that says to all tasks of this owner that it is time to end.
@@ -62,7 +80,10 @@ impl Tasks {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
-        self.tracker.spawn_blocking(work)
+        match self.blocking {
+            Blocking::Aside => self.tracker.spawn_blocking(work),
+            Blocking::Inline => self.tracker.spawn(async move { work() }),
+        }
     }
 
     /// Tells every task to end and waits until all have.
@@ -98,6 +119,15 @@ mod tests {
         let handle = tasks.spawn("test", async { panic!("boom") });
         let ended: Ended<()> = handle.await.expect("the task catches its own panic");
         assert_eq!(ended, Ended::Panicked("boom".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn blocking_work_is_done_aside_or_among_the_tasks() {
+        let here = std::thread::current().id();
+        let there = Tasks::new().spawn_blocking(|| std::thread::current().id()).await;
+        assert_ne!(there.expect("it is done"), here);
+        let there = Tasks::inline().spawn_blocking(|| std::thread::current().id()).await;
+        assert_eq!(there.expect("it is done"), here);
     }
 
     #[tokio::test]
