@@ -1,5 +1,6 @@
 //! A store that stops where a test says, fails where it says, and counts what is read.
 
+use std::fmt;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,6 +19,30 @@ use crate::testing::gate::Gate;
 pub struct ScriptedStore {
     inner: Arc<dyn LogStore>,
     script: Arc<Mutex<Script>>,
+    watch: Option<Arc<dyn Watch>>,
+}
+
+/// Stands before and after every change of a log, and can hold it up there.
+#[async_trait]
+pub trait Watch: fmt::Debug + Send + Sync {
+    /// The change is about to be made.
+    async fn before(&self, log: &LogId, change: Change<'_>);
+
+    /// The change is made, and whoever asked for it does not know yet.
+    async fn after(&self, log: &LogId, change: Change<'_>);
+}
+
+/// What happens to a log.
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'a> {
+    /// It begins with these records.
+    Create(&'a [Record]),
+    /// It gets these records.
+    Append(&'a [Record]),
+    /// It is taken out.
+    Remove,
+    /// It is put back.
+    Restore,
 }
 
 #[derive(Debug, Default)]
@@ -31,7 +56,13 @@ impl ScriptedStore {
     /// `inner`, which goes its way until the script says otherwise.
     #[must_use]
     pub fn new(inner: Arc<dyn LogStore>) -> Self {
-        Self { inner, script: Arc::default() }
+        Self { inner, script: Arc::default(), watch: None }
+    }
+
+    /// The same with somebody who stands at every change.
+    #[must_use]
+    pub fn watched_by(self, watch: Arc<dyn Watch>) -> Self {
+        Self { watch: Some(watch), ..self }
     }
 
     /// The next batch with a record that holds `text` is appended once this gate is open.
@@ -51,6 +82,18 @@ impl ScriptedStore {
     #[must_use]
     pub fn reads(&self) -> Vec<LogId> {
         self.script().reads.clone()
+    }
+
+    async fn before(&self, log: &LogId, change: Change<'_>) {
+        if let Some(watch) = &self.watch {
+            watch.before(log, change).await;
+        }
+    }
+
+    async fn after(&self, log: &LogId, change: Change<'_>) {
+        if let Some(watch) = &self.watch {
+            watch.after(log, change).await;
+        }
     }
 
     fn script(&self) -> MutexGuard<'_, Script> {
@@ -87,7 +130,10 @@ impl LogStore for ScriptedStore {
         log: &LogId,
         batch: &[Record],
     ) -> Result<Box<dyn LogWriter>, StoreError> {
-        Ok(self.wrap(self.inner.create(log, batch).await?))
+        self.before(log, Change::Create(batch)).await;
+        let writer = self.wrap(self.inner.create(log, batch).await?);
+        self.after(log, Change::Create(batch)).await;
+        Ok(writer)
     }
 
     async fn open(&self, log: &LogId) -> Result<Box<dyn LogWriter>, StoreError> {
@@ -119,7 +165,10 @@ impl LogStore for ScriptedStore {
     }
 
     async fn remove(&self, log: &LogId) -> Result<Removed, StoreError> {
-        self.inner.remove(log).await
+        self.before(log, Change::Remove).await;
+        let removed = self.inner.remove(log).await?;
+        self.after(log, Change::Remove).await;
+        Ok(removed)
     }
 
     async fn removed(&self) -> Result<Vec<Removed>, StoreError> {
@@ -131,7 +180,10 @@ impl LogStore for ScriptedStore {
     }
 
     async fn restore(&self, removed: &Removed) -> Result<(), StoreError> {
-        self.inner.restore(removed).await
+        self.before(&removed.log, Change::Restore).await;
+        self.inner.restore(removed).await?;
+        self.after(&removed.log, Change::Restore).await;
+        Ok(())
     }
 
     async fn destroy(&self, removed: &Removed) -> Result<(), StoreError> {
@@ -174,7 +226,10 @@ impl LogWriter for ScriptedWriter {
             let cause = Arc::new(io::Error::from_raw_os_error(ENOSPC));
             return Err(IoFailure { action, path, cause }.into());
         }
-        self.writer.append(batch, durability).await
+        self.store.before(self.log(), Change::Append(batch)).await;
+        let revision = self.writer.append(batch, durability).await?;
+        self.store.after(self.log(), Change::Append(batch)).await;
+        Ok(revision)
     }
 
     async fn close(self: Box<Self>) -> Result<(), StoreError> {
