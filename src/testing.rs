@@ -17,6 +17,7 @@ pub mod model_server;
 pub mod pty;
 pub mod session_fact;
 pub mod sessions;
+pub mod sim;
 pub mod store;
 pub mod strategy;
 pub mod stream_rules;

@@ -69,4 +69,5 @@ mod sessions_real_world;
 mod sessions_send;
 mod sessions_stop;
 mod sessions_titles;
+mod simulation;
 mod store_foreign;
