@@ -114,21 +114,13 @@ impl Sim {
             Operation::Decide => decide(sessions, session, seed).boxed(),
             Operation::Answer => answer(sessions, session, seed).boxed(),
             Operation::Report => report(sessions, session, seed).boxed(),
-            Operation::Stop => async move {
-                match latest(&sessions, &session).await? {
-                    Some(turn) => sessions.stop_turn(&turn.id, Some("enough")).await,
-                    None => Ok(()),
-                }
-            }
-            .boxed(),
+            Operation::Stop => stop(sessions, session).boxed(),
             Operation::Resume => async move { sessions.resume_turn(&session).await }.boxed(),
             Operation::Close => async move { sessions.close_interrupted(&session).await }.boxed(),
             Operation::Rename => {
                 async move { sessions.set_title(&session, "Renamed").await }.boxed()
             }
-            Operation::Delete => {
-                async move { sessions.delete_session(&session).await.map(drop) }.boxed()
-            }
+            Operation::Delete => delete(sessions, session).boxed(),
             Operation::Restore => async move { sessions.restore_session(&session).await }.boxed(),
             Operation::Create | Operation::Scan | Operation::Wait | Operation::Restart => {
                 async { Ok(()) }.boxed()
@@ -190,12 +182,17 @@ async fn some_call(
     Ok(call.map(|call| (turn.id.clone(), call.id.clone())))
 }
 
+/// What was decided stands in the log.
 async fn decide(sessions: Sessions, session: SessionId, seed: Seed) -> Result<(), SessionError> {
     let meant = some_call(&sessions, &session, &seed, ToolCall::awaits_permission).await?;
     let Some((turn, call)) = meant else { return Ok(()) };
     let decision = if seed.chance(70) { Decision::Allow } else { Decision::Deny };
     let metadata = Some(Json::of(&serde_json::json!({ "reason": "as you like" })));
-    sessions.respond_to_permission(&turn, &call, decision, metadata).await
+    sessions.respond_to_permission(&turn, &call, decision, metadata).await?;
+    let decided = sessions.get_turn(&turn).await?.state;
+    let permission = decided.tool_calls.get(&call).and_then(|call| call.permission.as_ref());
+    assert!(permission.is_some_and(|it| it.resolved.is_some()), "{call} was decided on");
+    Ok(())
 }
 
 async fn answer(sessions: Sessions, session: SessionId, seed: Seed) -> Result<(), SessionError> {
@@ -211,6 +208,23 @@ async fn report(sessions: Sessions, session: SessionId, seed: Seed) -> Result<()
     let Some((turn, call)) = meant else { return Ok(()) };
     let progress = Json::of(&serde_json::json!({ "bytes": seed.below(100) }));
     sessions.report_async_tool_progress(&turn, &call, progress).await
+}
+
+/// A turn that was stopped has ended.
+async fn stop(sessions: Sessions, session: SessionId) -> Result<(), SessionError> {
+    let Some(turn) = latest(&sessions, &session).await? else { return Ok(()) };
+    sessions.stop_turn(&turn.id, Some("enough")).await?;
+    let stopped = sessions.get_turn(&turn.id).await?.state;
+    assert!(stopped.terminal.is_some(), "{} was stopped and goes on", turn.id);
+    Ok(())
+}
+
+/// Nothing runs in a session that was deleted.
+async fn delete(sessions: Sessions, session: SessionId) -> Result<(), SessionError> {
+    sessions.delete_session(&session).await?;
+    let running = sessions.running();
+    assert!(running.iter().all(|(of, _)| *of != session), "{session} is deleted: {running:?}");
+    Ok(())
 }
 
 /// Whether the layer said no, as it may. Everything else is a fault: nothing here fails by itself.
