@@ -61,7 +61,7 @@
 //! use futures_util::{StreamExt as _, stream};
 //! use tokio_util::sync::CancellationToken;
 //! use turnstile::base::clock::{Clock, System};
-//! use turnstile::base::id::Ids;
+//! use turnstile::base::id::{EventIds, Ids};
 //! use turnstile::base::tasks::Tasks;
 //! use turnstile::domain::agent::*;
 //! use turnstile::domain::event::Fact as _;
@@ -83,7 +83,7 @@
 //! use turnstile::runtime::hub::Hub;
 //! use turnstile::runtime::{MAX_MODEL_CALLS, Options, Parts, TurnRuntime};
 //! use turnstile::sessions::api::{NewSession, SendMessageConfig};
-//! use turnstile::sessions::{Sessions, SessionsParts};
+//! use turnstile::sessions::{self, Sessions, SessionsParts, waiting};
 //! use turnstile::store::cache::CacheBounds;
 //! use turnstile::store::repo::Repo;
 //! use turnstile::store::{live_text, memory};
@@ -188,7 +188,8 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let clock: Arc<dyn Clock> = Arc::new(System::new());
+//! let system = Arc::new(System::new());
+//! let clock: Arc<dyn Clock> = system.clone();
 //! let ids = Arc::new(Ids::new(Arc::clone(&clock), std::process::id()));
 //! let store = Arc::new(memory::Store::new(Arc::clone(&clock)));
 //! let tasks = Tasks::new();
@@ -226,10 +227,14 @@
 //!     repo: Repo::new(store, tasks.clone(), CacheBounds::default()),
 //!     turn_logs,
 //!     turns: Arc::new(runtime),
-//!     clock,
+//!     clock: Arc::clone(&clock),
 //!     ids,
+//!     waiting: Arc::new(waiting::memory::Memory::default()),
+//!     event_ids: Arc::new(EventIds::new(clock, system)),
+//!     zone: jiff::tz::TimeZone::UTC,
 //!     tasks,
 //!     current_folder: std::env::temp_dir(),
+//!     options: sessions::Options::default(),
 //! });
 //!
 //! let mut changes = sessions.index().follow();

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
+use jiff::tz::TimeZone;
 use tokio_util::sync::CancellationToken;
 use turnstile::base::clock::{Clock, System};
-use turnstile::base::id::{Ids, SessionId};
+use turnstile::base::id::{EventIds, Ids, SessionId};
 use turnstile::base::tasks::Tasks;
 use turnstile::domain::agent::{
     Execution, ModelDescriptor, RequestedAgent, ResolvedAgent, ToolDescriptor,
@@ -22,6 +23,7 @@ use turnstile::domain::permission::rule::Ruling;
 use turnstile::domain::session::entry::{LatestTurnStatus, WaitingKind};
 use turnstile::domain::turn::event::{Decision, ToolResultData};
 use turnstile::domain::turn::status::TurnStatus;
+use turnstile::mailbox::inbox::Inbox;
 use turnstile::models::delta::{Answer, AnswerPart, ModelDelta, ProviderToolCall};
 use turnstile::models::model::{DeltaStream, Model};
 use turnstile::models::request::ModelRequest;
@@ -32,11 +34,12 @@ use turnstile::runtime::error::ResolveError;
 use turnstile::runtime::hub::Hub;
 use turnstile::runtime::{MAX_MODEL_CALLS, Options, Parts, TurnRuntime};
 use turnstile::sessions::api::{NewSession, SendMessageConfig};
-use turnstile::sessions::{Sessions, SessionsParts};
+use turnstile::sessions::{self, Sessions, SessionsParts};
 use turnstile::store::cache::CacheBounds;
 use turnstile::store::disk::{Disk, RealDisk};
 use turnstile::store::lock::InstanceLock;
 use turnstile::store::repo::Repo;
+use turnstile::store::seam::SyncMode;
 use turnstile::store::work_dir::WorkDir;
 use turnstile::store::{jsonl, live_text};
 use turnstile::tools::input::InputError;
@@ -155,7 +158,7 @@ fn start(root: &Path, number: u32, tasks: &Tasks) -> Sessions {
     let files = jsonl::Parts {
         disk: Arc::clone(&disk),
         clock: Arc::clone(&clock),
-        entropy: system,
+        entropy: Arc::<System>::clone(&system),
         tasks: tasks.clone(),
         lock: Some(Arc::new(lock.expect("nobody else is there"))),
     };
@@ -167,7 +170,11 @@ fn start(root: &Path, number: u32, tasks: &Tasks) -> Sessions {
         Repo::new(Arc::<jsonl::Store>::clone(&store), tasks.clone(), CacheBounds::default());
     let runtime = TurnRuntime::new(Parts {
         turns: turn_logs.clone(),
-        live_text: Arc::new(live_text::Files::new(disk, work_dir, tasks.clone())),
+        live_text: Arc::new(live_text::Files::new(
+            Arc::clone(&disk),
+            work_dir.clone(),
+            tasks.clone(),
+        )),
         clock: Arc::clone(&clock),
         ids: Arc::<Ids>::clone(&ids),
         agents: Arc::<Only>::clone(&only),
@@ -188,10 +195,20 @@ fn start(root: &Path, number: u32, tasks: &Tasks) -> Sessions {
         repo: Repo::new(store, tasks.clone(), CacheBounds::default()),
         turn_logs,
         turns: Arc::new(runtime),
-        clock,
+        clock: Arc::clone(&clock),
         ids,
+        waiting: Arc::new(Inbox::new(
+            disk,
+            work_dir,
+            Arc::clone(&clock),
+            tasks.clone(),
+            SyncMode::Barrier,
+        )),
+        event_ids: Arc::new(EventIds::new(clock, system)),
+        zone: TimeZone::UTC,
         tasks: tasks.clone(),
         current_folder: root.to_owned(),
+        options: sessions::Options::default(),
     })
 }
 

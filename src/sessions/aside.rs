@@ -58,6 +58,7 @@ impl Sessions {
             max_model_calls: Some(1),
             folder: self.folder_of(session),
             now: self.parts.clock.now(),
+            reasoning_effort: None,
         };
         let turns = &*self.parts.turns;
         let run = start_headless(turns, turn, stop.clone()).await.map_err(HeadlessError::from)?;

@@ -101,17 +101,31 @@ impl Sessions {
             (state, plan, under_way)
         };
         // The lock is free meanwhile; that no turn starts is what the mark is for.
-        let summary = self.summarise(&state, &plan, &under_way.stop).await?;
+        let summary = self.summarise(&state, &plan, &under_way.stop).await;
         let _lock = self.locks.lock(session).await;
         drop(under_way);
         self.closing.check(session)?;
-        let state = self.get_session(session).await?;
-        let compacted = Compacted {
-            compaction_id: self.parts.ids.next(),
-            summary,
-            first_kept_turn_id: plan.first_kept,
+        let mut state = self.get_session(session).await?;
+        let compacted = match summary {
+            Ok(summary) => self.record_summary(&mut state, summary, plan.first_kept).await,
+            Err(error) => Err(error),
         };
-        self.record(&state, vec![SessionFact::Compacted(compacted)]).await?;
+        // What was sent meanwhile has waited for this.
+        if let Err(error) = self.deliver_next(&state).await {
+            tracing::warn!(%session, %error, "a message that waits was not delivered");
+        }
+        compacted
+    }
+
+    async fn record_summary(
+        &self,
+        session: &mut SessionState,
+        summary: String,
+        first_kept_turn_id: TurnId,
+    ) -> Result<(), SessionError> {
+        let compaction_id = self.parts.ids.next();
+        let compacted = Compacted { compaction_id, summary, first_kept_turn_id };
+        *session = self.record(session, vec![SessionFact::Compacted(compacted)]).await?;
         Ok(())
     }
 

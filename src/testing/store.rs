@@ -102,8 +102,14 @@ impl Home {
     /// The messages that wait in it.
     #[must_use]
     pub fn inbox(&self) -> Inbox {
+        self.inbox_of(&Tasks::new())
+    }
+
+    /// The same, whose work these tasks do.
+    #[must_use]
+    pub fn inbox_of(&self, tasks: &Tasks) -> Inbox {
         let (disk, clock) = (Arc::new(self.disk.clone()), Arc::new(StillClock));
-        Inbox::new(disk, self.work_dir(), clock, Tasks::new(), SyncMode::Barrier)
+        Inbox::new(disk, self.work_dir(), clock, tasks.clone(), SyncMode::Barrier)
     }
 
     /// The file of a log.

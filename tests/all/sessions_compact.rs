@@ -202,6 +202,29 @@ async fn no_turn_starts_while_a_session_is_compacted_and_all_else_goes_on() {
 }
 
 #[tokio::test]
+async fn what_is_sent_while_a_session_is_compacted_is_its_next_turn_with_or_without_a_summary() {
+    for (script, first) in [(answering("They looked."), "They looked."), (Script::new().fail(), "")]
+    {
+        let world = SessionWorld::new();
+        let (session, _) = session_of_two(&world).await;
+        let gate = Gate::new();
+        world.turns.then(Script::new().gate(&gate).and(script));
+        let work = async {
+            gate.reached().await;
+            world.queue(&session, "Three?").await;
+            world.turns.then(answering("Three."));
+            gate.open();
+        };
+        let (compacted, ()) = tokio::join!(world.sessions.compact(&session), work);
+        assert_eq!(compacted.is_ok(), !first.is_empty());
+        world.quiet().await;
+        assert_eq!(world.said(&session).await.last().map(String::as_str), Some("Three?"));
+        let context = last_created(&world).context;
+        assert_eq!(said(&context).first().is_some_and(|text| text.ends_with(first)), compacted.is_ok());
+    }
+}
+
+#[tokio::test]
 async fn without_a_summary_the_session_is_as_it_was() {
     let world = SessionWorld::new();
     let (session, [_, second]) = session_of_two(&world).await;

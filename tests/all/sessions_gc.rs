@@ -136,6 +136,7 @@ async fn a_turn_without_a_session_is_never_garbage_and_one_that_was_never_added_
         max_model_calls: None,
         folder: "/project".into(),
         now: turnstile::base::clock::Timestamp::from_ms(0),
+        reasoning_effort: None,
     };
     let run = start_headless(&world.turns, turn, StopSignal::new()).await.expect("started");
     let alone = run.turn.clone();

@@ -212,8 +212,8 @@ pub(crate) fn asks() -> Reply {
 pub(crate) async fn copy(world: &World) -> World {
     let store: Arc<dyn LogStore> = Arc::new(memory_store());
     for kind in [LogKind::Session, LogKind::Turn] {
-        for log in world.store.list(kind).await.expect("listed") {
-            let records = world.store.inspect(&log).await.expect("readable").records.clone();
+        for log in world.kept.store.list(kind).await.expect("listed") {
+            let records = world.kept.store.inspect(&log).await.expect("readable").records.clone();
             drop(store.create(&log, &records).await.expect("created"));
         }
     }

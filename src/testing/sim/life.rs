@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use jiff::tz::TimeZone;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::task::JoinHandle;
 
-use crate::base::id::{Ids, SessionId};
+use crate::base::id::{EventIds, Ids, SessionId};
 use crate::base::tasks::{Ended, Tasks};
 use crate::domain::session::entry::SessionIndexEntry;
 use crate::runtime::context::ContextResolver;
@@ -15,7 +16,8 @@ use crate::runtime::hub::Hub;
 use crate::runtime::{Options, Parts, TurnRuntime};
 use crate::sessions::index::IndexChange;
 use crate::sessions::trouble::Trouble;
-use crate::sessions::{Sessions, SessionsParts};
+use crate::sessions::waiting::Waiting;
+use crate::sessions::{self, Sessions, SessionsParts};
 use crate::store::cache::CacheBounds;
 use crate::store::repo::Repo;
 use crate::store::seam::LogStore;
@@ -50,12 +52,14 @@ pub(super) struct Life {
     followed: BTreeMap<SessionId, Arc<SessionIndexEntry>>,
     trouble: broadcast::Receiver<Trouble>,
     clock: Arc<HandClock>,
+    waiting: Arc<dyn Waiting>,
+    event_ids: Arc<EventIds>,
 }
 
 impl Life {
     pub(super) fn begin(sim: &Sim) -> Self {
         let tasks = Tasks::inline();
-        let Opened { gated, plain, live_text } = sim.storage.open(&tasks);
+        let Opened { gated, plain, live_text, waiting, event_ids } = sim.storage.open(&tasks);
         let clock = Arc::clone(&sim.clock);
         let ids =
             Arc::new(Ids::new(Arc::<HandClock>::clone(&clock), FIRST_PROCESS + sim.processes));
@@ -94,8 +98,12 @@ impl Life {
             turns: Arc::new(runtime),
             clock: Arc::<HandClock>::clone(&clock),
             ids,
+            waiting: Arc::clone(&waiting),
+            event_ids: Arc::clone(&event_ids),
+            zone: TimeZone::UTC,
             tasks: tasks.clone(),
             current_folder: std::env::temp_dir(),
+            options: sessions::Options::default(),
         });
         Self {
             changes: sessions.index().follow(),
@@ -108,6 +116,8 @@ impl Life {
             operations: Vec::new(),
             followed: BTreeMap::new(),
             clock,
+            waiting,
+            event_ids,
         }
     }
 
@@ -169,8 +179,12 @@ impl Life {
             )),
             clock,
             ids,
+            waiting: Arc::clone(&self.waiting),
+            event_ids: Arc::clone(&self.event_ids),
+            zone: TimeZone::UTC,
             tasks: self.tasks.clone(),
             current_folder: std::env::temp_dir(),
+            options: sessions::Options::default(),
         });
         onlooker.scan().await.expect("the sessions can be listed");
         onlooker.list_sessions()

@@ -16,6 +16,7 @@ use crate::runtime::error::AdvanceError;
 use crate::sessions::Sessions;
 use crate::sessions::api::{NewSession, SendMessageConfig};
 use crate::sessions::error::SessionError;
+use crate::sessions::waiting::WaitingError;
 use crate::store::error::StoreError;
 use crate::testing::agents::AGENT;
 use crate::testing::sim::life::Life;
@@ -235,11 +236,20 @@ fn is_refusal(error: &SessionError) -> bool {
     match error {
         SessionError::TurnNotSettled { .. }
         | SessionError::NothingToResume { .. }
+        | SessionError::NotInSession { .. }
+        | SessionError::NothingToCompact(_)
+        | SessionError::NoSummary { .. }
+        | SessionError::Entangled { .. }
+        | SessionError::Waiting(
+            WaitingError::Claimed(_) | WaitingError::Gone(_) | WaitingError::NoAgent(_),
+        )
         | SessionError::BeingDeleted(_)
         | SessionError::NotDeleted(_)
         | SessionError::Advance(AdvanceError::Refused(_)) => true,
         SessionError::Store(error) => is_gone(error),
-        SessionError::Read(_)
+        SessionError::Waiting(_)
+        | SessionError::Aside(_)
+        | SessionError::Read(_)
         | SessionError::Create(_)
         | SessionError::Advance(_)
         | SessionError::Folder(_)

@@ -7,8 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
+use crate::base::id::EventIds;
 use crate::base::tasks::Tasks;
 use crate::domain::turn::live::{Delta, OpenCall};
+use crate::sessions::waiting::Waiting;
+use crate::sessions::waiting::memory::Memory;
 use crate::store::error::FileError;
 use crate::store::live_text::{self, LiveText};
 use crate::store::log::{LogId, Record};
@@ -17,13 +20,16 @@ use crate::store::{jsonl, memory};
 use crate::testing::clock::HandClock;
 use crate::testing::sim::gates::Gates;
 use crate::testing::sim::seed::Seed;
-use crate::testing::store::Home;
 use crate::testing::store::scripted::{Change, ScriptedStore, Watch};
+use crate::testing::store::{CountingEntropy, Home};
 
 /// Where the logs are.
 pub(super) struct Storage {
     medium: Medium,
     ledger: Arc<Ledger>,
+    /// The messages that wait, where the logs are in memory.
+    waiting: Memory,
+    event_ids: Arc<EventIds>,
 }
 
 enum Medium {
@@ -39,11 +45,17 @@ pub(super) struct Opened {
     pub(super) plain: Arc<dyn LogStore>,
     /// The texts of open calls.
     pub(super) live_text: Arc<dyn LiveText>,
+    /// The messages that wait.
+    pub(super) waiting: Arc<dyn Waiting>,
+    /// Their ids go on rising from process to process.
+    pub(super) event_ids: Arc<EventIds>,
 }
 
 impl Storage {
     /// Empty logs, which every fourth seed has in files.
     pub(super) fn new(seed: u64, clock: &Arc<HandClock>, gates: &Gates) -> Self {
+        let hand = Arc::<HandClock>::clone(clock);
+        let event_ids = Arc::new(EventIds::new(hand, Arc::<CountingEntropy>::default()));
         let medium = if seed % 4 == 3 {
             Medium::Files(Home::new())
         } else {
@@ -51,7 +63,8 @@ impl Storage {
             Medium::Memory(memory::Store::new(clock), live_text::Map::default())
         };
         let (gates, kept) = (gates.clone(), Mutex::default());
-        Self { medium, ledger: Arc::new(Ledger { gates, kept }) }
+        let ledger = Arc::new(Ledger { gates, kept });
+        Self { medium, ledger, waiting: Memory::default(), event_ids }
     }
 
     /// The logs, for a process that starts now.
@@ -71,7 +84,12 @@ impl Storage {
         let gated = ScriptedStore::new(Arc::clone(&plain)).watched_by(watch);
         let gates = self.ledger.gates.clone();
         let live_text = Arc::new(GatedText { inner: live_text, gates });
-        Opened { gated: Arc::new(gated), plain, live_text }
+        let waiting: Arc<dyn Waiting> = match &self.medium {
+            Medium::Memory(..) => Arc::new(self.waiting.clone()),
+            Medium::Files(home) => Arc::new(home.inbox_of(tasks)),
+        };
+        let event_ids = Arc::clone(&self.event_ids);
+        Opened { gated: Arc::new(gated), plain, live_text, waiting, event_ids }
     }
 
     /// The folder of the logs, which is another one in every run; empty if there is none.
