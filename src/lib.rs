@@ -21,7 +21,7 @@
 //! | 8 | [`tui`] | state, update, layout and view (pure); the shell (terminal, loop, effects) |
 //! | 7 | [`app`] | builds the graph; commands in, notices out; no screen |
 //! | 5 | [`agents`] | what an agent is: its prompt, its model, its tools |
-//! | 4 | [`sessions`] | one writer for each session, the index, deletion |
+//! | 4 | [`sessions`] | one writer for each session, the index, forks, compaction, deletion |
 //! | 3 | [`runtime`] | runs one turn: the loop, recovery, context, requests, the live stream |
 //! | 2 | [`store`], [`models`], [`tools`], [`policy`], [`config`] | seams and their real parts |
 //! | 1 | [`domain`] | events, reducers, transcripts, references, rules, plans; pure |

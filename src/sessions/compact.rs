@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::base::id::{SessionId, TurnId};
 use crate::domain::agent::ModelDescriptor;
-use crate::domain::message::{AssistantPart, Content, Message};
+use crate::domain::message::{AssistantPart, Content, Message, UserPart};
 use crate::domain::session::event::{Compacted, SessionFact};
 use crate::domain::session::state::SessionState;
 use crate::runtime::api::StopSignal;
@@ -200,13 +200,27 @@ fn as_text(messages: &[Message]) -> String {
     let mut text = String::new();
     for message in messages {
         let (who, said) = match message {
-            Message::User(message) => ("The person", message.plain_text()),
+            Message::User(message) => ("The person", message_text(&message.content)),
             Message::Assistant(message) => ("The assistant", answer_text(&message.content)),
             Message::Tool(message) => ("A tool", message.content.to_string()),
         };
         writeln!(text, "## {who}\n\n{said}\n").ok();
     }
     text
+}
+
+fn message_text(content: &Content<UserPart>) -> String {
+    match content {
+        Content::Text(text) => text.to_string(),
+        Content::Parts(parts) => {
+            let said = parts.iter().map(|part| match part {
+                UserPart::Text(part) => part.text.clone(),
+                UserPart::Attachment(file) => format!("(attaches {})", file.path),
+                UserPart::Image(_) => "(attaches an image)".to_owned(),
+            });
+            said.collect::<Vec<_>>().join("\n\n")
+        }
+    }
 }
 
 fn answer_text(content: &Content<AssistantPart>) -> String {
@@ -222,5 +236,43 @@ fn answer_text(content: &Content<AssistantPart>) -> String {
             });
             said.collect::<Vec<_>>().join("\n\n")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_text(messages: &str, expected: &str) {
+        let messages: Vec<Message> = serde_json::from_str(messages).expect("messages");
+        assert_eq!(as_text(&messages), expected);
+    }
+
+    #[test]
+    fn a_conversation_is_said_with_its_files_its_calls_and_their_results() {
+        check_text(
+            r#"[{"role":"user","content":[{"type":"text","text":"Read it."},{"type":"attachment","path":"/a/b.txt","filename":"b.txt","mimeType":"text/plain"},{"type":"image","data":"","mediaType":"image/png"}]},
+                {"role":"assistant","content":[{"type":"reasoning","text":"Hm."},{"type":"text","text":"I do."},{"type":"tool-call","toolCallId":"c1","toolName":"read-file","arguments":{"path":"b"}}]},
+                {"role":"tool","content":"It says b.","toolCallId":"c1","toolName":"read-file"},
+                {"role":"assistant","content":"It says b."}]"#,
+            "## The person\n\nRead it.\n\n(attaches /a/b.txt)\n\n(attaches an image)\n\n\
+             ## The assistant\n\nI do.\n\n(calls read-file with {\"path\":\"b\"})\n\n\
+             ## A tool\n\nIt says b.\n\n\
+             ## The assistant\n\nIt says b.\n\n",
+        );
+    }
+
+    #[test]
+    fn the_latest_turns_are_kept_as_far_as_they_fit_and_one_in_any_case() {
+        let check = |sizes: &[usize], kept| {
+            let texts: Vec<_> = sizes.iter().map(|size| "x".repeat(*size)).collect();
+            assert_eq!(kept_at_the_end(&texts), kept, "{sizes:?}");
+        };
+        check(&[], 0);
+        check(&[1], 1);
+        check(&[KEPT_BYTES_MAX + 1], 1);
+        check(&[1, KEPT_BYTES_MAX], 1);
+        check(&[1, 1, KEPT_BYTES_MAX - 1], 2);
+        check(&[1, KEPT_BYTES_MAX, 1], 1);
     }
 }

@@ -37,6 +37,8 @@ enum Step {
     Compact(usize),
     Delete(usize),
     Restore(usize),
+    Purge(usize),
+    Collect,
     Nothing,
 }
 
@@ -87,6 +89,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => which().prop_map(Step::Compact),
         2 => which().prop_map(Step::Delete),
         2 => which().prop_map(Step::Restore),
+        1 => which().prop_map(Step::Purge),
+        1 => Just(Step::Collect),
         1 => Just(Step::Nothing),
     ]
 }
@@ -194,12 +198,7 @@ impl History {
                 drop(sessions.add_grant(&session, "shell", None).await);
             }
             Step::Fork(which, turns) => self.fork(which, turns).await,
-            Step::Compact(which) => {
-                let Some(session) = self.session(which) else { return };
-                self.world.turns.then(answering("A summary."));
-                drop(sessions.compact(&session).await);
-                self.world.turns.forget_scripts();
-            }
+            Step::Compact(which) => self.compact(which).await,
             Step::Delete(which) => {
                 let Some(session) = self.session(which) else { return };
                 drop(sessions.delete_session(&session).await);
@@ -208,6 +207,11 @@ impl History {
                 let Some(session) = self.session(which) else { return };
                 drop(sessions.restore_session(&session).await);
             }
+            Step::Purge(which) => {
+                let Some(session) = self.session(which) else { return };
+                drop(sessions.purge_session(&session).await);
+            }
+            Step::Collect => self.collect().await,
             Step::Nothing => {}
         }
     }
@@ -219,6 +223,20 @@ impl History {
         let at = turns.checked_sub(1).and_then(|last| state.turns.get(last));
         let forked = self.world.sessions.fork_session(&session, at.map(|turn| &turn.id)).await;
         self.sessions.extend(forked);
+    }
+
+    async fn compact(&self, which: usize) {
+        let Some(session) = self.session(which) else { return };
+        self.world.turns.then(answering("A summary."));
+        drop(self.world.sessions.compact(&session).await);
+        self.world.turns.forget_scripts();
+    }
+
+    /// Destroys all that was deleted, and what nothing reaches then.
+    async fn collect(&self) {
+        let sessions = &self.world.sessions;
+        let found = sessions.find_garbage(|_| true).await.expect("listed");
+        sessions.destroy_garbage(&found).await.expect("destroyed");
     }
 
     async fn answer(&self, which: usize) {
