@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use turnstile::app::command::DraftOf;
 use turnstile::app::notice::Notice;
 use turnstile::base::id::{SessionId, TurnId};
+use turnstile::domain::session::entry::SessionIndexEntry;
 use turnstile::domain::turn::live::{LiveEvent, News};
 use turnstile::sessions::api::NewSession;
+use turnstile::testing::model_server::{ModelServer, Reply};
 
-use crate::app_world::{GUIDE, Person, process};
+use crate::app_world::{GUIDE, Person, process, with_model};
 
 #[test]
 fn a_start_tells_the_whole_list_and_then_that_it_is_whole() {
@@ -87,4 +90,26 @@ fn see<'a>(seen: &'a mut BTreeSet<SessionId>, notice: &Notice) -> &'a BTreeSet<S
         _ => {}
     }
     seen
+}
+
+#[tokio::test]
+async fn a_session_is_named_by_the_model_where_the_configuration_says_so() {
+    let says = |text| Reply::stream().text(text).finish("stop").event("[DONE]");
+    let server = ModelServer::start([says("It was the clock."), says("A watcher and its clock")]);
+    let server = server.await.expect("a port");
+    let person = Person::new(&format!("{}[agents]\nauto_title = true\n", with_model(&server)));
+    let mut running = person.start();
+    let (session, _) = running.run(DraftOf::NewSession, "Look at the watcher.").await;
+    let named = "A watcher and its clock";
+    let named = |entry: &SessionIndexEntry| entry.title.as_deref() == Some(named);
+    running
+        .until(|notice| match notice {
+            Notice::IndexChanged { session: of, entry: Some(entry) } if *of == session => {
+                named(entry).then_some(())
+            }
+            _ => None,
+        })
+        .await;
+    let tools = server.requests().into_iter().map(|request| request.body.contains("\"tools\""));
+    assert_eq!(tools.collect::<Vec<_>>(), [true, false]);
 }

@@ -216,12 +216,7 @@ impl History {
                 drop(sessions.add_grant(&session, "shell", None).await);
             }
             Step::Fork(which, turns) => self.fork(which, turns).await,
-            Step::Compact(which) => {
-                let Some(session) = self.session(which) else { return };
-                self.world.turns.then(answering("A summary."));
-                drop(sessions.compact(&session).await);
-                self.world.turns.forget_scripts();
-            }
+            Step::Compact(which) => self.compact(which).await,
             Step::Delete(which) => {
                 let Some(session) = self.session(which) else { return };
                 drop(sessions.delete_session(&session).await);
@@ -234,10 +229,7 @@ impl History {
                 let Some(session) = self.session(which) else { return };
                 drop(sessions.purge_session(&session).await);
             }
-            Step::Collect => {
-                let found = sessions.find_garbage(|_| true).await.expect("listed");
-                sessions.destroy_garbage(&found).await.expect("destroyed");
-            }
+            Step::Collect => self.collect().await,
             Step::Nothing => {}
         }
     }
@@ -292,6 +284,20 @@ impl History {
             self.put.insert(fork.clone(), inherited);
         }
         self.sessions.extend(forked);
+    }
+
+    async fn compact(&self, which: usize) {
+        let Some(session) = self.session(which) else { return };
+        self.world.turns.then(answering("A summary."));
+        drop(self.world.sessions.compact(&session).await);
+        self.world.turns.forget_scripts();
+    }
+
+    /// Destroys all that was deleted, and what nothing reaches then.
+    async fn collect(&self) {
+        let sessions = &self.world.sessions;
+        let found = sessions.find_garbage(|_| true).await.expect("listed");
+        sessions.destroy_garbage(&found).await.expect("destroyed");
     }
 
     async fn answer(&self, which: usize) {
