@@ -107,13 +107,13 @@ impl Sim {
                 let turn = life.turn_logs.scan(turn).expect("what is referred to can be read");
                 turn.state.definition.input.plain_text() == message.text
             };
-            let carriers: Vec<_> = turns.filter(carries).collect();
+            let found: Vec<_> = turns.filter(carries).collect();
             let is_right = match &message.fate {
-                Fate::Turn(turn) => carriers == [turn],
-                Fate::Refused => carriers.is_empty(),
-                Fate::Unknown => carriers.len() <= 1,
+                Fate::Turn(turn) => found == [turn],
+                Fate::Refused => found.is_empty(),
+                Fate::Unknown => found.len() <= 1,
             };
-            assert!(is_right, "{message:?} is in {carriers:?}");
+            assert!(is_right, "{message:?} is in {found:?}");
         }
     }
 

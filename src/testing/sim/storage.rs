@@ -82,8 +82,8 @@ impl Storage {
         };
         let watch = Arc::<Ledger>::clone(&self.ledger);
         let gated = ScriptedStore::new(Arc::clone(&plain)).watched_by(watch);
-        let gates = self.ledger.gates.clone();
-        let live_text = Arc::new(GatedText { inner: live_text, gates });
+        let all_gates = self.ledger.gates.clone();
+        let live_text = Arc::new(GatedText { inner: live_text, gates: all_gates });
         let waiting: Arc<dyn Waiting> = match &self.medium {
             Medium::Memory(..) => Arc::new(self.waiting.clone()),
             Medium::Files(home) => Arc::new(home.inbox_of(tasks)),
