@@ -105,7 +105,11 @@ impl Sessions {
         let _lock = self.locks.lock(session).await;
         drop(under_way);
         self.closing.check(session)?;
-        let mut state = self.get_session(session).await?;
+        let mut state = match self.get_session(session).await {
+            Ok(state) => state,
+            // It was deleted meanwhile.
+            Err(error) => return Err(summary.err().unwrap_or(error)),
+        };
         let compacted = match summary {
             Ok(summary) => self.record_summary(&mut state, summary, plan.first_kept).await,
             Err(error) => Err(error),

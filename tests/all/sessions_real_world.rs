@@ -81,7 +81,7 @@ impl World {
     ) -> Self {
         let event_ids = EventIds::new(HandClock::new(), Arc::<CountingEntropy>::default());
         let (waiting, event_ids) = (Arc::default(), Arc::new(event_ids));
-        Self::at(writer, Kept { live_text, store, waiting, event_ids }, process)
+        Self::at(writer, Kept { store, live_text, waiting, event_ids }, process)
     }
 
     fn at(writer: FakeTool, kept: Kept, process: u32) -> Self {
