@@ -12,6 +12,7 @@ use crate::app::graph;
 use crate::app::keep::{KEEPING_WAITING_MAX, Keeper};
 use crate::app::log::Redactions;
 use crate::app::notice::Notice;
+use crate::app::perform::ahead::QueueChanges;
 use crate::app::{App, Graph, NOTICES_WAITING_MAX};
 use crate::base::clock::{Clock, Entropy, System};
 use crate::base::tasks::Tasks;
@@ -158,6 +159,7 @@ impl App {
             sessions: graph.sessions.clone(),
             turns: graph.turn_logs.clone(),
             subscription: hub.subscribe(Interest::Everything),
+            queue: QueueChanges::of(&graph.sessions),
             hub,
             notices: notices.clone(),
             tasks: tasks.clone(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::id::{SessionId, ToolCallId, TurnId};
+use crate::base::id::{EventId, SessionId, ToolCallId, TurnId};
 use crate::domain::agent::RequestedAgent;
 use crate::domain::message::UserMessage;
 use crate::domain::question::Answer;
@@ -15,8 +15,11 @@ pub enum Command {
     Open(SessionId),
     /// Stop following the session that was opened.
     Close,
-    /// Send a message: into the session, or into a new one that it creates.
+    /// Send a message: into the session, where it waits while it cannot be delivered, or into a new
+    /// one that it creates.
     Send(Send),
+    /// Something about the messages that wait to be delivered.
+    Unsent(Unsent),
     /// Decide on a call that waits for permission.
     Decide(Decide),
     /// Answer, or dismiss, a form of questions.
@@ -77,6 +80,22 @@ pub struct Send {
     pub message: Arc<UserMessage>,
     /// Who is to answer and how.
     pub settings: SendSettings,
+}
+
+/// What is done about messages that wait to be delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unsent {
+    /// Let those of a session go that are held.
+    Release(SessionId),
+    /// Take one back into the composer of its session.
+    TakeBack {
+        /// The session.
+        session: SessionId,
+        /// The message.
+        event: EventId,
+        /// The composer with the message in it: that is kept before the message goes.
+        draft: Draft,
+    },
 }
 
 /// Who is to answer, and how.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::app::command::{Draft, DraftOf, ListSettings};
-use crate::base::id::{SessionId, TurnId};
+use crate::base::id::{EventId, SessionId, TurnId};
 use crate::domain::agent::ModelDescriptor;
 use crate::domain::session::entry::SessionIndexEntry;
 use crate::domain::session::state::SessionState;
@@ -74,6 +74,28 @@ pub enum Notice {
         /// Its turn.
         turn: TurnId,
     },
+    /// A message was taken and waits: its session cannot take it yet, or others wait before it.
+    Queued {
+        /// The composer that it came from.
+        from: DraftOf,
+        /// Its session.
+        session: SessionId,
+    },
+    /// What waits to be delivered in the open session, the oldest first: once after opening, and
+    /// when it changes.
+    UnsentChanged {
+        /// The session.
+        session: SessionId,
+        /// What waits.
+        messages: Vec<UnsentMessage>,
+    },
+    /// A message that waited was taken back; it is in the draft and nowhere else.
+    TakenBack {
+        /// Its session.
+        session: SessionId,
+        /// The message.
+        event: EventId,
+    },
     /// Sessions were deleted and can be restored.
     Deleted(Vec<SessionId>),
     /// Sessions were restored.
@@ -119,6 +141,17 @@ pub enum Notice {
     },
 }
 
+/// A message that waits to be delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnsentMessage {
+    /// The message.
+    pub id: EventId,
+    /// What it says.
+    pub text: String,
+    /// Whether it goes only when the person says so.
+    pub held: bool,
+}
+
 /// A turn of the open session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadedTurn {
@@ -148,6 +181,13 @@ pub struct TurnView {
 pub enum Refused {
     /// Sending from this composer; the draft is still there.
     Send(DraftOf),
+    /// Taking this message back into the composer of this session.
+    TakeBack {
+        /// The session.
+        session: SessionId,
+        /// The message.
+        event: EventId,
+    },
     /// A decision or an answer to a call of this turn.
     Respond(TurnId),
     /// Stopping this turn.

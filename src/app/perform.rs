@@ -1,5 +1,8 @@
 //! Commands: each is carried out in the background; what comes of it is a notice.
 
+pub(in crate::app) mod ahead;
+mod queue;
+
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
@@ -7,7 +10,7 @@ use jiff::tz::TimeZone;
 use crate::agents::builtin;
 use crate::agents::scratch;
 use crate::app::circumstances::with_circumstances;
-use crate::app::command::{Command, Decide, Draft, DraftOf, Send};
+use crate::app::command::{Command, Decide, Draft, DraftOf, Send, Unsent};
 use crate::app::keep::Keep;
 use crate::app::notice::{Notice, Refused};
 use crate::app::{Access, App};
@@ -35,6 +38,7 @@ impl App {
             Command::LoadDraft(of) => self.keep(Keep::Load(of)),
             Command::Remember(text) => self.keep(Keep::Remember(text)),
             Command::SaveListSettings(settings) => self.keep(Keep::List(settings)),
+            Command::Unsent(unsent) => self.unsent(unsent),
             command => {
                 if let Command::Send(send) = &command {
                     self.keep(Keep::Sending(send.from.clone()));
@@ -53,6 +57,11 @@ impl App {
         match command {
             Command::Open(_) | Command::Close | Command::LoadDraft(_) => None,
             Command::Send(send) => Some(Refused::Send(send.from.clone())),
+            Command::Unsent(Unsent::Release(session)) => Some(Refused::Session(session.clone())),
+            Command::Unsent(Unsent::TakeBack { session, event, .. }) => {
+                let (session, event) = (session.clone(), event.clone());
+                Some(Refused::TakeBack { session, event })
+            }
             Command::Decide(Decide { turn, .. }) | Command::Answer { turn, .. } => {
                 Some(Refused::Respond(turn.clone()))
             }
@@ -110,6 +119,7 @@ impl App {
             | Command::AppendDraft { .. }
             | Command::LoadDraft(_)
             | Command::Remember(_)
+            | Command::Unsent(_)
             | Command::SaveListSettings(_) => {}
         }
     }
@@ -118,15 +128,20 @@ impl App {
         let from = send.from.clone();
         match self.try_send(send).await {
             Ok((session, turn)) => {
-                // The message is in the turn's log: its draft has done its duty.
+                // The message is in the turn's log, or waits durably: its draft has done its duty.
                 self.keep(Keep::Sent(from.clone()));
-                self.tell(Notice::Sent { from, session, turn }).await;
+                self.tell(match turn {
+                    Some(turn) => Notice::Sent { from, session, turn },
+                    None => Notice::Queued { from, session },
+                })
+                .await;
             }
             Err(error) => self.tell(refused(Refused::Send(from), &error)).await,
         }
     }
 
-    async fn try_send(&self, send: Send) -> Result<(SessionId, TurnId), SessionError> {
+    /// Sends a message; there is no turn if it waits.
+    async fn try_send(&self, send: Send) -> Result<(SessionId, Option<TurnId>), SessionError> {
         let sessions = &self.graph.sessions;
         let (session, latest) = match send.from {
             DraftOf::Session(session) => {
@@ -148,7 +163,7 @@ impl App {
         if let Some(session) = session {
             self.prepare_scratch(&session).await;
             let message = self.placed(send.message, &session).await?;
-            let turn = sessions.send_message(&session, message, config).await?;
+            let turn = ahead::send_or_queue(sessions, &session, message, config).await?;
             return Ok((session, turn));
         }
         let session = sessions.create_session(self.new_session(&agent)).await?;
@@ -158,7 +173,7 @@ impl App {
             Err(error) => Err(error),
         };
         match begun {
-            Ok(turn) => Ok((session, turn)),
+            Ok(turn) => Ok((session, Some(turn))),
             Err(error) => {
                 self.take_back(&session).await;
                 Err(error)
@@ -237,7 +252,7 @@ impl App {
         }
     }
 
-    async fn settle(&self, done: Result<(), SessionError>, what: Refused) {
+    async fn settle<E: std::error::Error>(&self, done: Result<(), E>, what: Refused) {
         if let Err(error) = done {
             self.tell(refused(what, &error)).await;
         }

@@ -70,6 +70,12 @@ text_id! {
     ToolCallId
 }
 
+text_id! {
+    /// The id of something that comes into a session from outside, such as a message that waits: a
+    /// UUID of version 7 (`design/mailbox.md`). Its form is checked before a path is made of it.
+    EventId
+}
+
 impl ToolCallId {
     /// The id that the loop gives to the `number`th call (from 1) of a turn.
     #[must_use]

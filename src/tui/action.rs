@@ -137,6 +137,8 @@ actions! {
         HistoryUp "history-up" "Line up, or older message",
         HistoryDown "history-down" "Line down, or newer message",
         Complete "complete" "Complete, or next pane",
+        TakeBack "take-back" "Take the last waiting message back",
+        SendWaiting "send-waiting" "Send the messages that are held",
         DeleteOrQuit "delete-or-quit" "Delete forwards; quit when empty",
     }
 }

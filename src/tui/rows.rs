@@ -14,6 +14,7 @@ pub mod question;
 pub mod raw;
 pub mod request;
 pub mod typed;
+pub mod unsent;
 
 use std::rc::Rc;
 use std::sync::Arc;

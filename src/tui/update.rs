@@ -27,6 +27,7 @@ mod reading;
 mod session;
 mod text;
 mod timeline;
+mod unsent;
 
 use crate::app::command::{Command, DraftOf};
 use crate::base::id::SessionId;

@@ -17,7 +17,9 @@ use crate::tui::state::conversation::{Load, Page};
 use crate::tui::state::list::Scan;
 use crate::tui::state::status::{ChosenModel, LastRun};
 use crate::tui::state::turns::{Folded, Slot};
-use crate::tui::update::{Effects, composer, drafts, hint, live, problem, prompts, session, tell};
+use crate::tui::update::{
+    Effects, composer, drafts, hint, live, problem, prompts, session, tell, unsent,
+};
 
 /// How many deletions can be taken back one after the other.
 const UNDOS_MAX: usize = 64;
@@ -49,6 +51,9 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
             state.status.last_run.went_on();
             composer::sent(state, &from, session, out);
         }
+        Notice::Queued { from, session } => unsent::queued(state, &from, session, out),
+        Notice::UnsentChanged { session, messages } => unsent::changed(state, &session, messages),
+        Notice::TakenBack { session, event } => unsent::taken_back(state, &session, &event),
         Notice::Deleted(sessions) => {
             let what = counted(sessions.len());
             let undo = hint::list(state, ListAction::Undo);
@@ -84,7 +89,7 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         }
         Notice::HeldBy(holder) => state.activity.elsewhere = holder,
         Notice::SetAside(set_aside) => problem(state, set_aside.to_string()),
-        Notice::Refused { what, why } => refused(state, &what, why),
+        Notice::Refused { what, why } => refused(state, &what, why, out),
     }
 }
 
@@ -142,9 +147,10 @@ fn note_running(state: &mut State, session: &SessionId, turn: &LoadedTurn) {
     }
 }
 
-fn refused(state: &mut State, what: &Refused, why: String) {
+fn refused(state: &mut State, what: &Refused, why: String, out: &mut Effects) {
     match what {
         Refused::Send(from) => drop(state.composer.sending.remove(from)),
+        Refused::TakeBack { event, .. } => unsent::not_taken_back(state, event, out),
         Refused::Respond(turn) => prompts::refused(state, turn),
         Refused::Resume(session) => {
             if state.composer.of == DraftOf::Session(session.clone()) {

@@ -13,4 +13,5 @@ mod reading;
 mod script;
 mod stopping;
 mod stream;
+mod unsent;
 mod world;

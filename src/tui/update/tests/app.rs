@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::world::{Session, asking, ended, questioning, running};
-use crate::app::command::{Command, Draft, DraftOf};
-use crate::app::notice::{Notice, Refused};
-use crate::base::id::SessionId;
+use crate::app::command::{Command, Draft, DraftOf, Unsent};
+use crate::app::notice::{Notice, Refused, UnsentMessage};
+use crate::base::id::{EventId, SessionId};
 use crate::domain::agent::Execution;
 use crate::domain::question::Answer;
 use crate::domain::session::entry::ASK_HUMAN;
@@ -19,6 +19,9 @@ pub(super) struct App {
     pub(super) drafts: BTreeMap<DraftOf, Draft>,
     pub(super) history: Vec<String>,
     pub(super) sent: Vec<String>,
+    /// What waits to be delivered.
+    pub(super) unsent: BTreeMap<SessionId, Vec<UnsentMessage>>,
+    made: usize,
     pub(super) queue: VecDeque<Command>,
 }
 
@@ -37,7 +40,8 @@ impl App {
     pub(super) fn new() -> Self {
         let sessions = vec![ended("s1"), running("s2"), asking("s3", 2), questioning("s4", FORM)];
         let (drafts, history, sent) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { sessions, drafts, history, sent, queue: VecDeque::new() }
+        let (unsent, queue) = (BTreeMap::new(), VecDeque::new());
+        Self { sessions, drafts, history, sent, unsent, made: 0, queue }
     }
 
     /// All texts that a killed program would find again.
@@ -45,7 +49,8 @@ impl App {
         let drafts = self.drafts.values();
         let drafts = drafts.map(|draft| Editor::with_draft(Shape::Page, draft).text());
         let texts = drafts.chain(self.history.iter().cloned()).chain(self.sent.iter().cloned());
-        texts.collect()
+        let waits = self.unsent.values().flatten().map(|message| message.text.clone());
+        texts.chain(waits).collect()
     }
 
     /// Carries the oldest command out, or refuses it if it can be refused.
@@ -74,7 +79,11 @@ impl App {
                 self.history.push(text);
                 Vec::new()
             }
-            Command::Open(id) => self.find(&id).map(|session| session.opened()).unwrap_or_default(),
+            Command::Open(id) => {
+                let opened = self.find(&id).map(|session| session.opened()).unwrap_or_default();
+                opened.into_iter().chain([self.waiting_in(&id)]).collect()
+            }
+            Command::Unsent(unsent) => self.serve_unsent(unsent, mood),
             Command::Send(send) if mood == Mood::Refusing => refused(Refused::Send(send.from)),
             Command::Send(send) => self.send(&send.from, &send.message.plain_text()),
             Command::Decide(decide) if mood == Mood::Refusing => {
@@ -156,10 +165,61 @@ impl App {
         let Some(session) = self.find(&id) else {
             return vec![Notice::Refused { what: Refused::Send(from), why: "gone".into() }];
         };
+        let is_open = session.turns.last().is_some_and(|turn| turn.state().terminal.is_none());
+        if is_open || self.unsent.get(&id).is_some_and(|waits| !waits.is_empty()) {
+            self.sent.pop();
+            return self.put(from, id, text);
+        }
+        let Some(session) = self.find(&id) else { return Vec::new() };
         let created = session.begin(text);
         let turn = session.turn();
         let (started, turn) = (turn.started(), turn.id.clone());
         vec![started, created, session.indexed(), Notice::Sent { from, session: id, turn }]
+    }
+
+    fn put(&mut self, from: DraftOf, session: SessionId, text: &str) -> Vec<Notice> {
+        self.made += 1;
+        let id = EventId::from(format!("e{}", self.made));
+        let message = UnsentMessage { id, text: text.to_owned(), held: false };
+        self.unsent.entry(session.clone()).or_default().push(message);
+        vec![self.waiting_in(&session), Notice::Queued { from, session }]
+    }
+
+    fn waiting_in(&self, session: &SessionId) -> Notice {
+        let messages = self.unsent.get(session).cloned().unwrap_or_default();
+        Notice::UnsentChanged { session: session.clone(), messages }
+    }
+
+    fn serve_unsent(&mut self, unsent: Unsent, mood: Mood) -> Vec<Notice> {
+        match unsent {
+            Unsent::Release(session) if mood == Mood::Refusing => {
+                vec![Notice::Refused { what: Refused::Session(session), why: "refused".into() }]
+            }
+            Unsent::Release(session) => {
+                let waits = self.unsent.remove(&session).unwrap_or_default();
+                self.sent.extend(waits.into_iter().map(|message| message.text));
+                vec![self.waiting_in(&session)]
+            }
+            Unsent::TakeBack { session, event, draft } => {
+                self.drafts.insert(DraftOf::Session(session.clone()), draft);
+                let what = Refused::TakeBack { session: session.clone(), event: event.clone() };
+                let waits = self.unsent.entry(session.clone()).or_default();
+                let at = waits.iter().position(|message| message.id == event);
+                match at.filter(|_| mood == Mood::Willing) {
+                    Some(at) => {
+                        waits.remove(at);
+                        vec![self.waiting_in(&session), Notice::TakenBack { session, event }]
+                    }
+                    // It was claimed meanwhile.
+                    None => {
+                        let claimed = at.map(|at| waits.remove(at).text);
+                        self.sent.extend(claimed);
+                        let refused = Notice::Refused { what, why: "claimed".into() };
+                        vec![self.waiting_in(&session), refused]
+                    }
+                }
+            }
+        }
     }
 
     fn answer(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::script::{Screen, commands, settings};
-use super::world::{asking, ended, running};
+use super::world::{ended, running};
 use crate::app::command::{Command, Draft, DraftOf, ListSettings, Send, SendSettings};
 use crate::app::notice::{Notice, Refused};
 use crate::base::id::{SessionId, TurnId};
@@ -265,25 +265,6 @@ fn new_lines_are_made_by_their_keys_and_by_a_trailing_backslash() {
 fn an_empty_message_is_not_sent() {
     let mut screen = Screen::showing(&ended("s1"));
     assert_eq!(commands(screen.keys("Enter Space Enter Alt-Enter Enter")), []);
-}
-
-#[test]
-fn while_a_turn_runs_enter_keeps_the_draft_and_says_so() {
-    let mut session = running("s1");
-    let mut screen = Screen::showing(&session);
-    screen.tell(session.turn().started());
-    screen.types("next");
-    assert_eq!(commands(screen.keys("Enter")), []);
-    assert_eq!(screen.text(), "next");
-    assert!(screen.toast().contains("turn is running"), "{}", screen.toast());
-}
-
-#[test]
-fn a_suspended_turn_never_takes_a_message_for_an_answer() {
-    let mut screen = Screen::showing(&asking("s1", 1));
-    screen.types("yes");
-    assert_eq!(commands(screen.keys("Enter")), []);
-    assert!(screen.toast().contains("waits for your answer"), "{}", screen.toast());
 }
 
 #[test]

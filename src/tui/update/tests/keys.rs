@@ -2,7 +2,7 @@
 
 use super::script::Screen;
 use super::world::{Turn, asking, ended, listed, questioning};
-use crate::app::notice::Notice;
+use crate::app::notice::{Notice, UnsentMessage};
 use crate::domain::turn::event::ResultSource;
 use crate::domain::turn::status::TurnStatus;
 use crate::tui::keymap::Row;
@@ -32,6 +32,9 @@ fn screen() -> Screen {
     let history = vec!["older".to_owned(), "old".to_owned()];
     screen.tell(Notice::Remembered { history, list: crate::app::command::ListSettings::default() });
     screen.open(&session);
+    let id = crate::base::id::EventId::from("e1");
+    let messages = vec![UnsentMessage { id, text: "later".into(), held: true }];
+    screen.tell(Notice::UnsentChanged { session: session.id.clone(), messages });
     screen.wait(20_000);
     screen
 }

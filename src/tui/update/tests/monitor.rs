@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::script::Screen;
-use crate::app::command::{Command, Decide};
+use crate::app::command::{Command, Decide, Unsent};
 use crate::base::id::ToolCallId;
 use crate::domain::question::Answer;
 use crate::domain::turn::event::Decision;
@@ -160,6 +160,8 @@ impl Monitor {
                     || before.composer.kept == Kept::AskedToSend;
                 assert!(pressed == Some(key("Enter")) || later, "sent by {pressed:?}");
             }
+            Command::Unsent(Unsent::TakeBack { .. }) => assert_eq!(pressed, Some(key("Alt-Up"))),
+            Command::Unsent(Unsent::Release(_)) => assert_eq!(pressed, Some(key("Alt-S"))),
             Command::Rename { .. } => assert_eq!(pressed, Some(key("Enter"))),
             Command::Open(_)
             | Command::Close

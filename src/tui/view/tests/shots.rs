@@ -9,7 +9,8 @@ use ratatui::style::{Color, Modifier};
 use super::scenery::{self, armed, asks, full, list, open, opening, questions, worked};
 use super::{drawn, painted, screen, styled};
 use crate::app::command::SortBy;
-use crate::base::id::{SessionId, TurnId};
+use crate::app::notice::UnsentMessage;
+use crate::base::id::{EventId, SessionId, TurnId};
 use crate::tui::editor::{Editor, Shape};
 use crate::tui::scenes;
 use crate::tui::state::conversation::{Conversation, Load, Page};
@@ -299,5 +300,27 @@ fn a_wide_character_that_an_overlay_cuts_is_not_drawn() {
             })
         });
         assert!(!cut, "{title}");
+    }
+}
+
+#[test]
+fn what_waits_to_be_sent_stands_above_the_text() {
+    let texts = ["First the store.", "Then\nthe tests.", "And \u{1b}[31mred\u{1b}[0m ends", "Last"];
+    let waits = |count: usize, held: bool| {
+        let texts = texts.iter().take(count).zip(1..);
+        let message = |(text, number): (&&str, usize)| UnsentMessage {
+            id: EventId::from(format!("e{number}")),
+            text: (*text).to_owned(),
+            held,
+        };
+        texts.map(message).collect::<Vec<_>>()
+    };
+    for (name, size, count) in
+        [("unsent_80x24", NORMAL, 3), ("unsent_many_80x24", NORMAL, 4), ("unsent_40x12", SMALL, 4)]
+    {
+        let mut state = full(size, vec![worked()]);
+        state.conversation.unsent = waits(count, count == 4);
+        state.composer.editor = Editor::with_text(Shape::Page, "And one more");
+        check(name, &state, size);
     }
 }
