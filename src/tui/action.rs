@@ -173,6 +173,7 @@ actions! {
     /// Dialogs: confirming, a field to fill in, filters. They close with "escape".
     DialogAction {
         Accept "accept" "Accept",
+        Resume "resume-and-send" "Go on with the interrupted turn",
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::tui::action::Action;
+use crate::tui::action::{Action, DialogAction};
 
 /// A place with keys of its own. What has the focus makes a stack of contexts, the nearest first:
 /// `[Composer, Editing, Global]`, or `[Waiting, Moving, Global]`.
@@ -33,6 +33,8 @@ pub enum Context {
     Help,
     /// A question with yes and no.
     Confirm,
+    /// The question what is to become of an interrupted turn.
+    Interrupted,
     /// One line that was asked for, such as a title; above [`Context::Editing`].
     Field,
     /// The filter of a list; above [`Context::Editing`].
@@ -40,7 +42,7 @@ pub enum Context {
 }
 
 impl Context {
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::Global,
         Self::Moving,
         Self::List,
@@ -53,6 +55,7 @@ impl Context {
         Self::Editing,
         Self::Help,
         Self::Confirm,
+        Self::Interrupted,
         Self::Field,
         Self::Filter,
     ];
@@ -73,6 +76,7 @@ impl Context {
             Self::Editing => "editing",
             Self::Help => "help",
             Self::Confirm => "confirm",
+            Self::Interrupted => "interrupted",
             Self::Field => "field",
             Self::Filter => "filter",
         }
@@ -92,9 +96,10 @@ impl Context {
             Action::Waiting(_) => self == Self::Waiting,
             Action::Composer(_) => self == Self::Composer,
             Action::Edit(_) => self.is_text(),
-            Action::Dialog(_) => {
-                matches!(self, Self::Confirm | Self::Field | Self::Filter)
+            Action::Dialog(DialogAction::Accept) => {
+                matches!(self, Self::Confirm | Self::Interrupted | Self::Field | Self::Filter)
             }
+            Action::Dialog(DialogAction::Resume) => self == Self::Interrupted,
         }
     }
 
@@ -109,7 +114,8 @@ impl Context {
             | Self::Question
             | Self::Waiting
             | Self::Help
-            | Self::Confirm => false,
+            | Self::Confirm
+            | Self::Interrupted => false,
         }
     }
 }

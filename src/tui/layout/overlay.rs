@@ -16,9 +16,11 @@ use crate::tui::rows::{choices, dialog, help};
 use crate::tui::state::State;
 use crate::tui::state::keys::Arming;
 use crate::tui::state::list::waiting::WaitingCall;
-use crate::tui::state::overlay::{Confirm, Full, Help, Overlay, Reason, Waiting};
+use crate::tui::state::overlay::{About, Confirm, Full, Help, Overlay, Reason, Waiting};
 use crate::tui::theme::Ui;
 
+/// Where yes or no is said.
+const CONFIRM: [Context; 2] = [Context::Confirm, Context::Global];
 /// Where a reason is typed.
 const REASON: [Context; 3] = [Context::Field, Context::Editing, Context::Global];
 /// Wider frames are hard to read.
@@ -139,13 +141,19 @@ impl Place<'_> {
 
     fn confirm(mut self, confirm: &Confirm) {
         let (cols, rows) = (usize::from(self.cols()), self.rows_max());
-        let asked = dialog::confirm(self.state, &confirm.about, (cols, rows));
+        let asked = dialog::confirm(self.state, confirm, (cols, rows));
         let mut lines: Vec<Line> = asked.lines.into_iter().take(rows).collect();
         if lines.len() + asked.details.len() <= rows {
             lines.extend(asked.details);
         }
-        let contexts = [Context::Confirm, Context::Global];
-        let hints = choices::dialog(self.state, &contexts, (asked.yes, confirm.arming), "no");
+        let hints = match confirm.about {
+            About::Interrupted(_) => {
+                choices::back(self.state, &choices::INTERRUPTED, confirm.arming, "no")
+            }
+            About::Delete(_) | About::Quit | About::Stop(_) => {
+                choices::dialog(self.state, &CONFIRM, (asked.yes, confirm.arming), "no")
+            }
+        };
         self.frame(asked.title, lines, hints);
     }
 

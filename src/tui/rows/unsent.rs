@@ -26,18 +26,20 @@ pub fn rows(state: &State, width: u16, rows_max: u16) -> Vec<Line> {
     }
     let keys = hints(state, &waits);
     let room = (rows_max - 1).min(SHOWN_MAX);
-    if room == 0 {
-        let count = words::count(waits.len(), "message");
+    let shown = if waits.len() > room { room.saturating_sub(1) } else { waits.len() };
+    if shown == 0 {
         let verb = if waits.len() == 1 { "waits" } else { "wait" };
-        let start = Line::new().with_space(1).with_mark(Mark::Unsent).with_space(1);
-        let start = start.with(&format!("{count} {verb}"), Ui::Plain).with_space(2);
-        return vec![start.with_line(keys).cut(cols)];
+        let text = format!("{} {verb}", words::count(waits.len(), "message"));
+        let count = start().with(&text, Ui::Plain);
+        return match room {
+            0 => vec![count.with_space(2).with_line(keys).cut(cols)],
+            _ => vec![count.cut(cols), keys.indented(3).cut(cols)],
+        };
     }
-    let shown = if waits.len() > room { room - 1 } else { waits.len() };
     let (hidden, shown) = waits.split_at(waits.len() - shown);
     let mut lines = Vec::new();
     if !hidden.is_empty() {
-        let more = format!("… {} more", words::count(hidden.len(), "message"));
+        let more = format!("… {}", words::count(hidden.len(), "more message"));
         lines.push(Line::of(&more, Ui::Muted).indented(3).cut(cols));
     }
     lines.extend(shown.iter().map(|message| one(message, cols)));
@@ -50,10 +52,13 @@ fn one(message: &UnsentMessage, cols: usize) -> Line {
     let mut lines = message.text.lines();
     let first = lines.find(|line| !line.trim().is_empty()).unwrap_or_default();
     let more = if lines.next().is_some() { " …" } else { "" };
-    let start = Line::new().with_space(1).with_mark(Mark::Unsent).with_space(1);
     let why =
         if message.held { Line::of("held ", Ui::Caution) } else { Line::of("waits ", Ui::Muted) };
-    start.with(first, Ui::Plain).with(more, Ui::Muted).beside(why, cols)
+    start().with(first, Ui::Plain).with(more, Ui::Muted).beside(why, cols)
+}
+
+fn start() -> Line {
+    Line::new().with_space(1).with_mark(Mark::Unsent).with_space(1)
 }
 
 fn hints(state: &State, waits: &[&UnsentMessage]) -> Line {

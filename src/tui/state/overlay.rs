@@ -51,8 +51,9 @@ pub enum About {
     Delete(Vec<SessionId>),
     /// Whether to quit although turns run: they are left interrupted and can be resumed.
     Quit,
-    /// Whether to close the interrupted turn of this session and send the text then.
-    CloseAndSend(SessionId),
+    /// Whether to go on with the interrupted turn of this session, or to close it, before the text
+    /// is sent.
+    Interrupted(SessionId),
     /// Whether to stop this turn, which waits for somebody.
     Stop(TurnId),
 }
@@ -105,6 +106,9 @@ impl Overlay {
     pub fn contexts(&self) -> &'static [Context] {
         match self {
             Self::Help(_) => &[Context::Help, Context::Moving, Context::Global],
+            Self::Confirm(Confirm { about: About::Interrupted(_), .. }) => {
+                &[Context::Interrupted, Context::Global]
+            }
             Self::Confirm(_) => &[Context::Confirm, Context::Global],
             Self::Reason(_) => &[Context::Field, Context::Editing, Context::Global],
             Self::Full(_) => &[Context::Permission, Context::Moving, Context::Global],

@@ -24,6 +24,7 @@ pub(super) fn perform(state: &mut State, layout: &Layout, action: Action, out: &
         Action::Composer(action) => composer::perform(state, layout, action, out),
         Action::Edit(action) => text::edit(state, layout, action, out),
         Action::Dialog(DialogAction::Accept) => overlay::accept(state, out),
+        Action::Dialog(DialogAction::Resume) => overlay::resume(state, out),
     }
 }
 

@@ -164,9 +164,14 @@ pub(super) fn send(state: &mut State, out: &mut Effects) {
             return tell(state, format!("The turn is open in {holder}; your text is kept"));
         }
         Standing::Interrupted(session) => {
-            return overlay::ask(state, About::CloseAndSend(session), out);
+            return overlay::ask(state, About::Interrupted(session), out);
         }
     }
+    send_off(state, out);
+}
+
+/// Sends the text, however the session stands: what it cannot take yet waits.
+pub(super) fn send_off(state: &mut State, out: &mut Effects) {
     let (of, editor) = (state.composer.of.clone(), &state.composer.editor);
     let (draft, text) = (editor.draft(), editor.text());
     drafts::flush_composer(state, out);

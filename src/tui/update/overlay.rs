@@ -8,7 +8,9 @@ use crate::tui::state::keys::Arming;
 use crate::tui::state::overlay::{About, Confirm, Help, Overlay, Reason, Waiting};
 use crate::tui::state::prompts::Stage;
 use crate::tui::state::{Focus, State};
-use crate::tui::update::{Effects, drafts, leave, list, may_write, prompts, session, tell};
+use crate::tui::update::{
+    Effects, composer, drafts, leave, list, may_write, prompts, session, tell,
+};
 
 /// Closes what lies on top; whether anything did. A reason that was begun is kept, and the keys of
 /// a prompt below are dead until it has been seen again.
@@ -131,13 +133,27 @@ fn confirmed(state: &mut State, about: About, out: &mut Effects) {
                 out.push(Effect::App(Command::Delete(sessions)));
             }
         }
-        About::CloseAndSend(session) => {
+        About::Interrupted(session) => {
             if may_write(state) {
                 tell(state, "Closing the interrupted turn; then your text is sent");
                 state.composer.send_after_close = Some(session.clone());
                 out.push(Effect::App(Command::CloseInterrupted(session)));
             }
         }
+    }
+}
+
+/// Goes on with the interrupted turn that is asked about. The text waits for it at its next step.
+pub(super) fn resume(state: &mut State, out: &mut Effects) {
+    let Some(Overlay::Confirm(Confirm { about, arming: Arming::Armed })) = &state.overlay else {
+        return;
+    };
+    let About::Interrupted(session) = about.clone() else { return };
+    close(state, out);
+    if may_write(state) {
+        tell(state, "Resuming the interrupted turn; it takes your text in");
+        out.push(Effect::App(Command::Resume(session)));
+        composer::send_off(state, out);
     }
 }
 

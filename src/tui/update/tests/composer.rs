@@ -268,13 +268,13 @@ fn an_empty_message_is_not_sent() {
 }
 
 #[test]
-fn on_an_interrupted_turn_the_composer_offers_to_close_it_and_then_sends() {
+fn an_interrupted_turn_is_closed_before_the_text_is_sent() {
     let mut session = running("s1");
     let mut screen = Screen::showing(&session);
     screen.types("go on");
     screen.keys("Enter");
     screen.wait(400);
-    let about = About::CloseAndSend(session.id.clone());
+    let about = About::Interrupted(session.id.clone());
     assert_eq!(
         screen.state.overlay,
         Some(Overlay::Confirm(Confirm { about, arming: Arming::Armed }))
@@ -288,6 +288,20 @@ fn on_an_interrupted_turn_the_composer_offers_to_close_it_and_then_sends() {
     let notices = [turn.tell(failed), turn.is_cancelled()];
     let effects = commands(screen.tell_all(notices));
     assert_eq!(effects, [saved(of("s1"), "go on"), send(of("s1"), "go on")]);
+}
+
+#[test]
+fn an_interrupted_turn_is_resumed_and_takes_the_text_in() {
+    let session = running("s1");
+    let mut screen = Screen::showing(&session);
+    screen.types("go on");
+    screen.keys("Enter");
+    assert_eq!(commands(screen.clone().keys("r")), [], "nobody can have read it yet");
+    screen.wait(400);
+    assert_eq!(commands(screen.clone().keys("n")), []);
+    let effects = commands(screen.keys("r"));
+    let kept = saved(of("s1"), "go on");
+    assert_eq!(effects, [Command::Resume(session.id), kept, send(of("s1"), "go on")]);
 }
 
 #[test]

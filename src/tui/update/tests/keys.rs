@@ -1,7 +1,7 @@
 //! No key that help shows is dead, and no shown key panics anywhere.
 
 use super::script::Screen;
-use super::world::{Turn, asking, ended, listed, questioning};
+use super::world::{Turn, asking, ended, listed, questioning, running};
 use crate::app::notice::{Notice, UnsentMessage};
 use crate::domain::turn::event::ResultSource;
 use crate::domain::turn::status::TurnStatus;
@@ -42,7 +42,7 @@ fn screen() -> Screen {
 /// A place, and how to get there.
 type Place = (&'static str, fn() -> Screen);
 
-const PLACES: [Place; 11] = [
+const PLACES: [Place; 12] = [
     ("composer", || {
         let mut screen = screen();
         screen.keys("PgUp PgUp");
@@ -90,6 +90,13 @@ const PLACES: [Place; 11] = [
         screen.keys("Ctrl-Y");
         screen.wait(400);
         screen.keys("v PgDn");
+        screen
+    }),
+    ("interrupted", || {
+        let mut screen = Screen::showing(&running("s1"));
+        screen.types("go on");
+        screen.keys("Enter");
+        screen.wait(400);
         screen
     }),
     ("question", || question(r#"{"questions":[{"id":"a","text":"?","options":["x","y","z"]}]}"#)),

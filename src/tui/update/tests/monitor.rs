@@ -149,16 +149,22 @@ impl Monitor {
                 assert!(confirms(before, About::Delete(ids.clone())));
             }
             Command::Restore(_) => assert_eq!(pressed, Some(key("u"))),
-            Command::Resume(_) => assert_eq!(pressed, Some(key("C"))),
+            Command::Resume(session) => {
+                let offered = confirms(before, About::Interrupted(session.clone()));
+                let meant = pressed == Some(key("C")) || (pressed == Some(key("r")) && offered);
+                assert!(meant, "{session} resumed by {pressed:?}");
+            }
             Command::CloseInterrupted(session) => {
-                let offered = confirms(before, About::CloseAndSend(session.clone()));
+                let offered = confirms(before, About::Interrupted(session.clone()));
                 let meant = pressed == Some(key("X")) || (pressed == Some(key("y")) && offered);
                 assert!(meant, "{session} closed by {pressed:?}");
             }
             Command::Send(_) => {
                 let later = before.composer.send_after_close.is_some()
                     || before.composer.kept == Kept::AskedToSend;
-                assert!(pressed == Some(key("Enter")) || later, "sent by {pressed:?}");
+                let resumed = pressed == Some(key("r")) && before.overlay.is_some();
+                let meant = pressed == Some(key("Enter")) || later || resumed;
+                assert!(meant, "sent by {pressed:?}");
             }
             Command::Unsent(Unsent::TakeBack { .. }) => assert_eq!(pressed, Some(key("Alt-Up"))),
             Command::Unsent(Unsent::Release(_)) => assert_eq!(pressed, Some(key("Alt-S"))),

@@ -40,7 +40,7 @@ enum Step {
     Resize(u16),
 }
 
-const KEYS: [&str; 37] = [
+const KEYS: [&str; 38] = [
     "y",
     "n",
     "N",
@@ -78,6 +78,7 @@ const KEYS: [&str; 37] = [
     "Alt-Up",
     "Alt-Up",
     "Alt-S",
+    "r",
 ];
 
 /// Ways to where something can be decided.

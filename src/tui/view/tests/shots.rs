@@ -324,3 +324,13 @@ fn what_waits_to_be_sent_stands_above_the_text() {
         check(name, &state, size);
     }
 }
+
+#[test]
+fn before_something_is_sent_an_interrupted_turn_is_asked_about() {
+    for (name, size) in [("interrupted_80x24", NORMAL), ("interrupted_40x12", SMALL)] {
+        let mut state = full(size, vec![worked()]);
+        let about = About::Interrupted(SessionId::from(scenes::SESSION));
+        state.overlay = Some(Overlay::Confirm(Confirm { about, arming: Arming::Armed }));
+        check(name, &state, size);
+    }
+}
