@@ -44,6 +44,15 @@ pub enum Command {
         /// Its new name.
         title: String,
     },
+    /// Make a new session of the turns of one up to a place.
+    Fork {
+        /// The session.
+        session: SessionId,
+        /// The last turn that is taken over; without it, none is.
+        at: Option<TurnId>,
+        /// What stands in the composer of the fork.
+        draft: Draft,
+    },
     /// Delete sessions; they can be restored for some days.
     Delete(Vec<SessionId>),
     /// Take deletions back.

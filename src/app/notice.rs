@@ -96,6 +96,13 @@ pub enum Notice {
         /// The message.
         event: EventId,
     },
+    /// A session was forked.
+    Forked {
+        /// The session.
+        of: SessionId,
+        /// The fork, with its draft.
+        session: SessionId,
+    },
     /// Sessions were deleted and can be restored.
     Deleted(Vec<SessionId>),
     /// Sessions were restored.

@@ -1,6 +1,7 @@
 //! Commands: each is carried out in the background; what comes of it is a notice.
 
 pub(in crate::app) mod ahead;
+mod conversation;
 mod queue;
 
 use std::sync::Arc;
@@ -69,7 +70,9 @@ impl App {
             Command::Resume(session) | Command::CloseInterrupted(session) => {
                 Some(Refused::Resume(session.clone()))
             }
-            Command::Rename { session, .. } => Some(Refused::Session(session.clone())),
+            Command::Rename { session, .. } | Command::Fork { session, .. } => {
+                Some(Refused::Session(session.clone()))
+            }
             Command::Delete(sessions) | Command::Restore(sessions) => {
                 sessions.first().cloned().map(Refused::Session)
             }
@@ -110,6 +113,7 @@ impl App {
                 let done = sessions.set_title(&session, &title).await;
                 self.settle(done, Refused::Session(session)).await;
             }
+            Command::Fork { session, at, draft } => self.fork(session, at, draft).await,
             Command::Delete(ids) => self.delete(ids).await,
             Command::Restore(ids) => self.restore(ids).await,
             // `perform` has taken these already.

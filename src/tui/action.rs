@@ -96,6 +96,8 @@ actions! {
         CopyMessage "copy-message" "Copy the message",
         CopyCode "copy-code" "Copy a code block",
         CopyTurn "copy-turn" "Copy the whole turn",
+        Edit "edit-message" "Edit your message in a fork",
+        Fork "fork-session" "Fork at this turn",
     }
 }
 

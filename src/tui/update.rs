@@ -12,6 +12,7 @@ mod clipboard;
 mod composer;
 mod drafts;
 mod focus;
+mod fork;
 mod hint;
 mod input;
 mod leave;

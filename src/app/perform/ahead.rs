@@ -61,3 +61,12 @@ impl QueueChanges {
         std::future::pending().await
     }
 }
+
+/// Forks a session at one of its turns, or before the first.
+pub(super) async fn fork_session(
+    _sessions: &Sessions,
+    _session: &SessionId,
+    _at: Option<&TurnId>,
+) -> Result<SessionId, NotYet> {
+    Err(NotYet)
+}

@@ -18,7 +18,7 @@ use crate::tui::state::list::Scan;
 use crate::tui::state::status::{ChosenModel, LastRun};
 use crate::tui::state::turns::{Folded, Slot};
 use crate::tui::update::{
-    Effects, composer, drafts, hint, live, problem, prompts, session, tell, unsent,
+    Effects, composer, drafts, fork, hint, live, problem, prompts, session, tell, unsent,
 };
 
 /// How many deletions can be taken back one after the other.
@@ -54,6 +54,7 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         Notice::Queued { from, session } => unsent::queued(state, &from, session, out),
         Notice::UnsentChanged { session, messages } => unsent::changed(state, &session, messages),
         Notice::TakenBack { session, event } => unsent::taken_back(state, &session, &event),
+        Notice::Forked { of, session } => fork::forked(state, &of, &session, out),
         Notice::Deleted(sessions) => {
             let what = counted(sessions.len());
             let undo = hint::list(state, ListAction::Undo);

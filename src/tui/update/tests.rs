@@ -2,6 +2,7 @@
 
 mod app;
 mod composer;
+mod fork;
 mod keys;
 mod list;
 mod live;

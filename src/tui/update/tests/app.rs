@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::world::{Session, asking, ended, questioning, running};
 use crate::app::command::{Command, Draft, DraftOf, Unsent};
 use crate::app::notice::{Notice, Refused, UnsentMessage};
-use crate::base::id::{EventId, SessionId};
+use crate::base::id::{EventId, SessionId, TurnId};
 use crate::domain::agent::Execution;
 use crate::domain::question::Answer;
 use crate::domain::session::entry::ASK_HUMAN;
@@ -117,6 +117,10 @@ impl App {
                 let gone = gone.map(|session| Notice::IndexChanged { session, entry: None });
                 gone.chain([Notice::Deleted(ids.clone())]).collect()
             }
+            Command::Fork { session, .. } if mood == Mood::Refusing => {
+                refused(Refused::Session(session))
+            }
+            Command::Fork { session: of, at, draft } => self.fork(&of, at.as_ref(), draft),
             Command::Resume(id) | Command::CloseInterrupted(id) if mood == Mood::Refusing => {
                 refused(Refused::Resume(id))
             }
@@ -175,6 +179,20 @@ impl App {
         let turn = session.turn();
         let (started, turn) = (turn.started(), turn.id.clone());
         vec![started, created, session.indexed(), Notice::Sent { from, session: id, turn }]
+    }
+
+    fn fork(&mut self, of: &SessionId, at: Option<&TurnId>, draft: Draft) -> Vec<Notice> {
+        let mut fork = Session::new(&format!("f{}", self.sessions.len()));
+        let Some(parent) = self.find(of) else { return Vec::new() };
+        let place = parent.turns.iter().position(|turn| Some(&turn.id) == at);
+        fork.turns = parent.turns[..place.map_or(0, |place| place + 1)].to_vec();
+        let session = fork.id.clone();
+        if !draft.text.is_empty() {
+            self.drafts.insert(DraftOf::Session(session.clone()), draft);
+        }
+        let indexed = fork.indexed();
+        self.sessions.push(fork);
+        vec![indexed, Notice::Forked { of: of.clone(), session }]
     }
 
     fn put(&mut self, from: DraftOf, session: SessionId, text: &str) -> Vec<Notice> {

@@ -168,6 +168,9 @@ impl Monitor {
             }
             Command::Unsent(Unsent::TakeBack { .. }) => assert_eq!(pressed, Some(key("Alt-Up"))),
             Command::Unsent(Unsent::Release(_)) => assert_eq!(pressed, Some(key("Alt-S"))),
+            Command::Fork { .. } => {
+                assert!(pressed == Some(key("e")) || pressed == Some(key("f")), "{pressed:?}");
+            }
             Command::Rename { .. } => assert_eq!(pressed, Some(key("Enter"))),
             Command::Open(_)
             | Command::Close

@@ -40,7 +40,7 @@ enum Step {
     Resize(u16),
 }
 
-const KEYS: [&str; 38] = [
+const KEYS: [&str; 40] = [
     "y",
     "n",
     "N",
@@ -79,6 +79,8 @@ const KEYS: [&str; 38] = [
     "Alt-Up",
     "Alt-S",
     "r",
+    "e",
+    "f",
 ];
 
 /// Ways to where something can be decided.
@@ -264,6 +266,7 @@ impl Run {
                 Command::Remember(text) => all.push_str(text),
                 Command::SaveDraft { draft, .. }
                 | Command::AppendDraft { typed: draft, .. }
+                | Command::Fork { draft, .. }
                 | Command::Unsent(Unsent::TakeBack { draft, .. }) => {
                     all.push_str(&draft.text);
                     all.extend(draft.pastes.iter().map(String::as_str));

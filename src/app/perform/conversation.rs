@@ -1,0 +1,22 @@
+//! What is done with a conversation as a whole.
+
+use super::ahead;
+use crate::app::App;
+use crate::app::command::{Draft, DraftOf};
+use crate::app::notice::{Notice, Refused};
+use crate::base::id::{SessionId, TurnId};
+
+impl App {
+    /// Forks a session. The draft is safe before anybody is told that there is a fork.
+    pub(super) async fn fork(&self, of: SessionId, at: Option<TurnId>, draft: Draft) {
+        let session = match ahead::fork_session(&self.graph.sessions, &of, at.as_ref()).await {
+            Ok(session) => session,
+            Err(error) => return self.tell(super::refused(Refused::Session(of), &error)).await,
+        };
+        if draft != Draft::default() {
+            // What was not kept has been told of, and its text is still in the session it is from.
+            self.keep_draft(DraftOf::Session(session.clone()), draft).await.ok();
+        }
+        self.tell(Notice::Forked { of, session }).await;
+    }
+}
