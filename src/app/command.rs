@@ -55,6 +55,13 @@ pub enum Command {
     },
     /// Delete sessions; they can be restored for some days.
     Delete(Vec<SessionId>),
+    /// Put sessions away, or get them back.
+    Archive {
+        /// The sessions.
+        sessions: Vec<SessionId>,
+        /// Whether they are put away.
+        archived: bool,
+    },
     /// Take deletions back.
     Restore(Vec<SessionId>),
     /// Keep what is in a composer.

@@ -105,6 +105,13 @@ pub enum Notice {
     },
     /// Sessions were deleted and can be restored.
     Deleted(Vec<SessionId>),
+    /// Sessions were put away, or are back.
+    Archived {
+        /// The sessions.
+        sessions: Vec<SessionId>,
+        /// Whether they were put away.
+        archived: bool,
+    },
     /// Sessions were restored.
     Restored(Vec<SessionId>),
     /// What was in a composer, as it was asked for; empty if nothing was.

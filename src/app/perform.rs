@@ -73,9 +73,9 @@ impl App {
             Command::Rename { session, .. } | Command::Fork { session, .. } => {
                 Some(Refused::Session(session.clone()))
             }
-            Command::Delete(sessions) | Command::Restore(sessions) => {
-                sessions.first().cloned().map(Refused::Session)
-            }
+            Command::Delete(sessions)
+            | Command::Restore(sessions)
+            | Command::Archive { sessions, .. } => sessions.first().cloned().map(Refused::Session),
             Command::SaveDraft { .. }
             | Command::AppendDraft { .. }
             | Command::Remember(_)
@@ -116,6 +116,7 @@ impl App {
             Command::Fork { session, at, draft } => self.fork(session, at, draft).await,
             Command::Delete(ids) => self.delete(ids).await,
             Command::Restore(ids) => self.restore(ids).await,
+            Command::Archive { sessions, archived } => self.archive(sessions, archived).await,
             // `perform` has taken these already.
             Command::Open(_)
             | Command::Close

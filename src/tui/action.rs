@@ -70,7 +70,9 @@ actions! {
         Mark "mark-session" "Mark",
         Rename "rename-session" "Rename",
         Delete "delete-session" "Delete",
-        Undo "undo-delete" "Undo the deletion",
+        Undo "undo-delete" "Take the last deletion or archiving back",
+        Archive "archive-session" "Put away, or get back",
+        ShowArchived "show-archived" "Show what is put away, or what is not",
     }
 }
 

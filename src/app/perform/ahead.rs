@@ -70,3 +70,12 @@ pub(super) async fn fork_session(
 ) -> Result<SessionId, NotYet> {
     Err(NotYet)
 }
+
+/// Puts a session away, or gets it back.
+pub(super) async fn set_archived(
+    _sessions: &Sessions,
+    _session: &SessionId,
+    _archived: bool,
+) -> Result<(), NotYet> {
+    Err(NotYet)
+}

@@ -19,4 +19,19 @@ impl App {
         }
         self.tell(Notice::Forked { of, session }).await;
     }
+    /// Puts sessions away, or gets them back; each for itself.
+    pub(super) async fn archive(&self, ids: Vec<SessionId>, archived: bool) {
+        let mut sessions = Vec::new();
+        for session in ids {
+            match ahead::set_archived(&self.graph.sessions, &session, archived).await {
+                Ok(()) => sessions.push(session),
+                Err(error) => {
+                    self.tell(super::refused(Refused::Session(session), &error)).await;
+                }
+            }
+        }
+        if !sessions.is_empty() {
+            self.tell(Notice::Archived { sessions, archived }).await;
+        }
+    }
 }

@@ -17,7 +17,7 @@ use crate::domain::session::entry::SessionIndexEntry;
 use crate::tui::editor::Editor;
 use crate::tui::keymap::context::Context;
 use filter::Filter;
-use tree::Tree;
+use tree::{Order, Shown, Tree};
 use waiting::WaitingCalls;
 
 /// See the module.
@@ -35,14 +35,25 @@ pub struct List {
     pub marks: BTreeSet<SessionId>,
     /// How it is sorted and whether it is hidden.
     pub settings: ListSettings,
+    /// Which sessions it shows.
+    pub shown: Shown,
     /// What narrows it down, if anything does.
     pub filter: Option<Filter>,
     /// The title that is being changed.
     pub rename: Option<Rename>,
     /// How far the reading of all sessions is.
     pub scan: Scan,
-    /// What was deleted and can be taken back, the last deletion last.
-    pub deleted: Vec<Vec<SessionId>>,
+    /// What was deleted or put away and can be taken back, the last of it last.
+    pub undo: Vec<Undo>,
+}
+
+/// Something that can be taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undo {
+    /// These were deleted.
+    Deleted(Vec<SessionId>),
+    /// These were put away.
+    Archived(Vec<SessionId>),
 }
 
 /// A title that is being changed, in its row.
@@ -116,15 +127,57 @@ impl List {
     /// Takes in what is known about a session now.
     pub fn put(&mut self, entry: &Arc<SessionIndexEntry>) {
         let session = entry.session_id.clone();
+        let known = self.entries.get(&session);
+        let is_new = known.is_none();
+        let moved = known.is_some_and(|known| known.archived != entry.archived);
+        if moved {
+            self.step_aside(&session);
+        }
         let old = self.entries.insert(session, Arc::clone(entry));
         if let Some(old) = &old {
             self.waiting.remove_of(old);
         }
         self.waiting.insert_of(entry);
         self.tree.put(old.as_deref(), entry, &self.entries);
-        if let Some(filter) = &mut self.filter {
+        let moves_others = moved || (is_new && self.tree.moves_others(entry, &self.entries));
+        let is_shown = self.is_shown(entry);
+        let Some(filter) = &mut self.filter else { return };
+        if moves_others {
+            self.restart_filter();
+        } else if is_shown {
             filter.put(old.as_deref(), entry, self.settings.sort);
+        } else if let Some(old) = &old {
+            filter.remove(old, self.settings.sort);
         }
+    }
+
+    /// The cursor leaves a session, and what stands under it, that goes out of sight.
+    fn step_aside(&mut self, session: &SessionId) {
+        self.marks.remove(session);
+        let Some(from) = self.row(session) else { return };
+        if self.selected.as_ref() != Some(session) {
+            return;
+        }
+        let below = std::iter::successors(Some(from.clone()), |row| self.after(&row.session));
+        let next = below.skip(1).find(|row| row.depth <= from.depth);
+        self.selected = next.or_else(|| self.before(session)).map(|row| row.session);
+    }
+
+    /// Whether a session is among those that are shown.
+    fn is_shown(&self, entry: &SessionIndexEntry) -> bool {
+        tree::shown_in(entry, &self.entries) == self.shown
+    }
+
+    /// Shows others.
+    pub fn show(&mut self, shown: Shown) {
+        self.shown = shown;
+        self.marks.clear();
+        self.selected = None;
+        self.restart_filter();
+    }
+
+    fn order(&self) -> Order {
+        Order { shown: self.shown, sort: self.settings.sort }
     }
 
     /// Forgets a session. The cursor goes to the next row, or to the one before.
@@ -140,8 +193,11 @@ impl List {
         }
         self.waiting.remove_of(&old);
         self.tree.remove(&old, &self.entries);
-        if let Some(filter) = &mut self.filter {
-            filter.remove(&old, self.settings.sort);
+        let moves_others = self.tree.moves_others(&old, &self.entries);
+        let Some(filter) = &mut self.filter else { return };
+        filter.remove(&old, self.settings.sort);
+        if moves_others {
+            self.restart_filter();
         }
     }
 
@@ -150,7 +206,7 @@ impl List {
     pub fn first(&self) -> Option<Row> {
         match &self.filter {
             Some(filter) => filter.first().map(Row::top_level),
-            None => self.tree.first(self.settings.sort),
+            None => self.tree.first(self.order()),
         }
     }
 
@@ -159,7 +215,7 @@ impl List {
     pub fn last(&self) -> Option<Row> {
         match &self.filter {
             Some(filter) => filter.last().map(Row::top_level),
-            None => self.tree.last(self.settings.sort),
+            None => self.tree.last(self.order()),
         }
     }
 
@@ -169,7 +225,7 @@ impl List {
         let entry = self.entries.get(session)?;
         match &self.filter {
             Some(filter) => filter.after(entry, self.settings.sort).map(Row::top_level),
-            None => self.tree.after(entry, &self.entries, self.settings.sort),
+            None => self.tree.after(entry, &self.entries, self.order()),
         }
     }
 
@@ -179,18 +235,19 @@ impl List {
         let entry = self.entries.get(session)?;
         match &self.filter {
             Some(filter) => filter.before(entry, self.settings.sort).map(Row::top_level),
-            None => self.tree.before(entry, &self.entries, self.settings.sort),
+            None => self.tree.before(entry, &self.entries, self.order()),
         }
     }
 
-    /// The row of a session; none if the filter hides it.
+    /// The row of a session; none if it is not among those shown, or the filter hides it.
     #[must_use]
     pub fn row(&self, session: &SessionId) -> Option<Row> {
         let entry = self.entries.get(session)?;
         if let Some(filter) = &self.filter {
             return filter.has(entry, self.settings.sort).then(|| Row::top_level(session));
         }
-        Some(Row { session: session.clone(), depth: tree::depth_of(entry, &self.entries) })
+        let depth = tree::depth_of(entry, &self.entries);
+        self.is_shown(entry).then(|| Row { session: session.clone(), depth })
     }
 
     /// The row under the cursor: the selected one, or the first while none is.
@@ -216,8 +273,9 @@ impl List {
 
     /// Looks at the next sessions for the filter.
     pub fn filter_more(&mut self) {
+        let order = self.order();
         if let Some(filter) = &mut self.filter {
-            filter.look(&self.tree, &self.entries, self.settings.sort);
+            filter.look(&self.tree, &self.entries, order);
         }
     }
 
@@ -341,10 +399,33 @@ pub(in crate::tui) mod tests {
         assert_eq!((list.selected.clone(), list.cursor()), (None, None));
     }
 
+    #[test]
+    fn what_is_put_away_takes_along_what_stands_under_it_and_leaves_the_cursor_behind() {
+        let archived = |mut entry: SessionIndexEntry| {
+            entry.archived = true;
+            entry
+        };
+        let mut list = list(vec![entry("a", "", 3), entry("b", "", 2), child("b1", "b")]);
+        list.put(&Arc::new(entry("c", "", 1)));
+        list.selected = Some(SessionId::from("b"));
+        list.put(&Arc::new(archived(entry("b", "", 2))));
+        check_rows(&list, &["a", "c"]);
+        assert_eq!(list.selected, Some(SessionId::from("c")));
+        assert_eq!(list.row(&SessionId::from("b1")), None);
+        list.show(Shown::Archived);
+        check_rows(&list, &["b", " b1"]);
+        list.put(&Arc::new(entry("b", "", 2)));
+        check_rows(&list, &[]);
+        list.show(Shown::Current);
+        check_rows(&list, &["a", "b", " b1", "c"]);
+    }
+
     fn any_entry() -> impl Strategy<Value = SessionIndexEntry> {
-        (0..8u8, 0..4i64, "[ab]{0,2}", prop::option::of(0..8u8)).prop_map(
-            |(id, at, title, parent)| {
+        let archived = prop::bool::weighted(0.3);
+        (0..8u8, 0..4i64, "[ab]{0,2}", prop::option::of(0..8u8), archived).prop_map(
+            |(id, at, title, parent, archived)| {
                 let mut made = entry(&id.to_string(), &title, at);
+                made.archived = archived;
                 made.origin = parent.map(|_| Origin::Subagent);
                 made.parent_session = parent.map(|parent| SessionId::from(parent.to_string()));
                 made
@@ -358,9 +439,11 @@ pub(in crate::tui) mod tests {
             steps in prop::collection::vec((any_entry(), any::<bool>()), 0..40),
             sort in prop::sample::select(vec![SortBy::Activity, SortBy::Creation, SortBy::Title]),
             pattern in prop::option::of("[ab]{1,2}"),
+            view in prop::sample::select(vec![Shown::Current, Shown::Archived]),
         ) {
             let mut list = List::default();
             list.sort(sort);
+            list.show(view);
             list.filter = pattern.as_deref().map(|pattern| {
                 let mut filter = Filter::new();
                 filter.field = Editor::with_text(Shape::Line, pattern);
@@ -390,7 +473,8 @@ pub(in crate::tui) mod tests {
                 let title = list.entry(id).and_then(|entry| entry.title.clone());
                 let (title, wanted) = (title.unwrap_or_default(), pattern.as_deref().unwrap_or(""));
                 let mut chars = title.chars();
-                wanted.chars().all(|c| chars.any(|found| found == c))
+                let top = list.entry(id).map(|entry| tree::shown_in(entry, &list.entries));
+                top == Some(view) && wanted.chars().all(|c| chars.any(|found| found == c))
             });
             prop_assert_eq!(shown, matching.collect());
         }

@@ -14,14 +14,14 @@ use crate::tui::rows::page;
 use crate::tui::state::State;
 use crate::tui::state::activity::Run;
 use crate::tui::state::conversation::{Load, Page};
-use crate::tui::state::list::Scan;
+use crate::tui::state::list::{Scan, Undo};
 use crate::tui::state::status::{ChosenModel, LastRun};
 use crate::tui::state::turns::{Folded, Slot};
 use crate::tui::update::{
     Effects, composer, drafts, fork, hint, live, problem, prompts, session, tell, unsent,
 };
 
-/// How many deletions can be taken back one after the other.
+/// How much can be taken back one after the other.
 const UNDOS_MAX: usize = 64;
 
 /// Takes in what the program told.
@@ -56,21 +56,20 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         Notice::TakenBack { session, event } => unsent::taken_back(state, &session, &event),
         Notice::Forked { of, session } => fork::forked(state, &of, &session, out),
         Notice::Deleted(sessions) => {
-            let what = counted(sessions.len());
-            let undo = hint::list(state, ListAction::Undo);
-            tell(state, format!("Deleted {what}; {undo} in the list takes it back"));
-            if state.list.deleted.len() == UNDOS_MAX {
-                state.list.deleted.remove(0);
-            }
-            state.list.deleted.push(sessions);
+            can_be_undone(state, "Deleted", Undo::Deleted(sessions));
         }
         Notice::Restored(sessions) => {
-            for deletion in &mut state.list.deleted {
-                deletion.retain(|deleted| !sessions.contains(deleted));
-            }
-            state.list.deleted.retain(|deletion| !deletion.is_empty());
+            undone(state, &sessions);
             let what = counted(sessions.len());
             tell(state, format!("Restored {what}"));
+        }
+        Notice::Archived { sessions, archived: true } => {
+            can_be_undone(state, "Put away", Undo::Archived(sessions));
+        }
+        Notice::Archived { sessions, archived: false } => {
+            undone(state, &sessions);
+            let what = counted(sessions.len());
+            tell(state, format!("Got {what} back"));
         }
         Notice::Draft { of, draft } => drafts::loaded(state, of, &draft, out),
         Notice::Remembered { history, list } => {
@@ -92,6 +91,26 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         Notice::SetAside(set_aside) => problem(state, set_aside.to_string()),
         Notice::Refused { what, why } => refused(state, &what, why, out),
     }
+}
+
+fn can_be_undone(state: &mut State, did: &str, undo: Undo) {
+    let (Undo::Deleted(sessions) | Undo::Archived(sessions)) = &undo;
+    let what = counted(sessions.len());
+    let key = hint::list(state, ListAction::Undo);
+    tell(state, format!("{did} {what}; {key} in the list takes it back"));
+    if state.list.undo.len() == UNDOS_MAX {
+        state.list.undo.remove(0);
+    }
+    state.list.undo.push(undo);
+}
+
+/// What was done with these sessions was taken back.
+fn undone(state: &mut State, back: &[SessionId]) {
+    state.list.undo.retain_mut(|undo| {
+        let (Undo::Deleted(sessions) | Undo::Archived(sessions)) = undo;
+        sessions.retain(|session| !back.contains(session));
+        !sessions.is_empty()
+    });
 }
 
 fn opened(state: &mut State, session: &SessionId, opened: Result<Arc<SessionState>, String>) {

@@ -1,6 +1,7 @@
 //! Key scripts: what a person does and what the program tells, and what comes of it.
 
 mod app;
+mod archive;
 mod composer;
 mod fork;
 mod keys;

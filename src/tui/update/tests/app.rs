@@ -128,6 +128,9 @@ impl App {
                 self.find(&id).map(|s| vec![s.turn().started()]).unwrap_or_default()
             }
             Command::CloseInterrupted(id) => self.find(&id).map(cancel).unwrap_or_default(),
+            Command::Archive { sessions, archived } => {
+                vec![Notice::Archived { sessions, archived }]
+            }
             Command::Close
             | Command::Rename { .. }
             | Command::Restore(_)

@@ -168,6 +168,10 @@ impl Monitor {
             }
             Command::Unsent(Unsent::TakeBack { .. }) => assert_eq!(pressed, Some(key("Alt-Up"))),
             Command::Unsent(Unsent::Release(_)) => assert_eq!(pressed, Some(key("Alt-S"))),
+            Command::Archive { archived, .. } => {
+                let undone = pressed == Some(key("u")) && !archived;
+                assert!(pressed == Some(key("a")) || undone, "put away by {pressed:?}");
+            }
             Command::Fork { .. } => {
                 assert!(pressed == Some(key("e")) || pressed == Some(key("f")), "{pressed:?}");
             }

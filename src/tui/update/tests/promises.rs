@@ -40,7 +40,7 @@ enum Step {
     Resize(u16),
 }
 
-const KEYS: [&str; 40] = [
+const KEYS: [&str; 42] = [
     "y",
     "n",
     "N",
@@ -81,6 +81,8 @@ const KEYS: [&str; 40] = [
     "r",
     "e",
     "f",
+    "a",
+    "A",
 ];
 
 /// Ways to where something can be decided.

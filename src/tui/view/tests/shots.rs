@@ -18,6 +18,7 @@ use crate::tui::state::form::Form;
 use crate::tui::state::keys::Arming;
 use crate::tui::state::list::Rename;
 use crate::tui::state::list::filter::Filter;
+use crate::tui::state::list::tree::Shown;
 use crate::tui::state::overlay::{About, Codes, Confirm, Full, Help, Overlay, Reason, Waiting};
 use crate::tui::state::status::{LastRun, Tone};
 use crate::tui::state::turns::ModelWait;
@@ -333,4 +334,15 @@ fn before_something_is_sent_an_interrupted_turn_is_asked_about() {
         state.overlay = Some(Overlay::Confirm(Confirm { about, arming: Arming::Armed }));
         check(name, &state, size);
     }
+}
+
+#[test]
+fn what_is_put_away_has_a_view_of_its_own() {
+    let mut state = full(NORMAL, vec![worked()]);
+    let mut away = scenery::entry("s-away", "Last year's plans", scenes::at("10:00:00"));
+    away.archived = true;
+    state.list.put(&Arc::new(away));
+    state.focus = Focus::List;
+    state.list.show(Shown::Archived);
+    check("archived_80x24", &state, NORMAL);
 }
