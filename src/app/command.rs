@@ -53,6 +53,8 @@ pub enum Command {
         /// What stands in the composer of the fork.
         draft: Draft,
     },
+    /// Sum up what was said in a session; its next turn begins with that.
+    Compact(SessionId),
     /// Delete sessions; they can be restored for some days.
     Delete(Vec<SessionId>),
     /// Put sessions away, or get them back.

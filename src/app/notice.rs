@@ -45,6 +45,13 @@ pub enum Notice {
         /// Its state, or why it cannot be read.
         state: Result<Arc<SessionState>, String>,
     },
+    /// The session that is open amounts to something else now, beyond a new turn.
+    SessionChanged {
+        /// The session.
+        session: SessionId,
+        /// Its state.
+        state: Arc<SessionState>,
+    },
     /// Turns of the open session: all of them once after opening, the latest first; again for a
     /// turn whose live stream had a gap.
     TurnsLoaded {
@@ -96,6 +103,8 @@ pub enum Notice {
         /// The message.
         event: EventId,
     },
+    /// What was said in a session was summed up.
+    Compacted(SessionId),
     /// A session was forked.
     Forked {
         /// The session.

@@ -70,9 +70,9 @@ impl App {
             Command::Resume(session) | Command::CloseInterrupted(session) => {
                 Some(Refused::Resume(session.clone()))
             }
-            Command::Rename { session, .. } | Command::Fork { session, .. } => {
-                Some(Refused::Session(session.clone()))
-            }
+            Command::Rename { session, .. }
+            | Command::Fork { session, .. }
+            | Command::Compact(session) => Some(Refused::Session(session.clone())),
             Command::Delete(sessions)
             | Command::Restore(sessions)
             | Command::Archive { sessions, .. } => sessions.first().cloned().map(Refused::Session),
@@ -114,6 +114,7 @@ impl App {
                 self.settle(done, Refused::Session(session)).await;
             }
             Command::Fork { session, at, draft } => self.fork(session, at, draft).await,
+            Command::Compact(session) => self.compact(session).await,
             Command::Delete(ids) => self.delete(ids).await,
             Command::Restore(ids) => self.restore(ids).await,
             Command::Archive { sessions, archived } => self.archive(sessions, archived).await,

@@ -38,6 +38,7 @@ actions! {
         WaitingList "waiting-list" "Show all that waits for you",
         NewSession "new-session" "New session",
         ToggleList "toggle-list" "Show or hide the session list",
+        Compact "compact" "Sum up what was said, to make room",
         Redraw "redraw" "Redraw the screen",
         Suspend "suspend" "Suspend to the shell",
         Quit "quit" "Quit",

@@ -250,7 +250,7 @@ mod tests {
         check_lookup(&keymap, &ANSWER, "Ctrl-X", Lookup::Pending);
         check_lookup(&keymap, &ANSWER, "Ctrl-X d", dismiss);
         check_lookup(&keymap, &ANSWER, "Ctrl-X q", Lookup::Unbound);
-        check_lookup(&keymap, &COMPOSER, "Ctrl-X", Lookup::Unbound);
+        check_lookup(&keymap, &COMPOSER, "Ctrl-X d", Lookup::Unbound);
     }
 
     #[test]

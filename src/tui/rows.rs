@@ -304,6 +304,12 @@ pub fn of(item: &Item<'_>, look: &Look<'_>, laid: Laid) -> Rows {
         Body::Call(body) => call::rows(&mut rows, body, look),
         Body::Failure(error) => message::failure(&mut rows, error, look),
         Body::End(body) => end::rows(&mut rows, body, look),
+        Body::Divider(summary) => {
+            message::divider(&mut rows, look);
+            if look.way.fold == Fold::Open {
+                rows.said(summary, (2 * INDENT, Fade::Back), look, laid);
+            }
+        }
     }
     rows
 }

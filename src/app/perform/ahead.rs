@@ -79,3 +79,8 @@ pub(super) async fn set_archived(
 ) -> Result<(), NotYet> {
     Err(NotYet)
 }
+
+/// Sums up what was said in a session.
+pub(super) async fn compact(_sessions: &Sessions, _session: &SessionId) -> Result<(), NotYet> {
+    Err(NotYet)
+}

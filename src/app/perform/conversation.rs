@@ -1,5 +1,7 @@
 //! What is done with a conversation as a whole.
 
+use std::sync::Arc;
+
 use super::ahead;
 use crate::app::App;
 use crate::app::command::{Draft, DraftOf};
@@ -33,5 +35,23 @@ impl App {
         if !sessions.is_empty() {
             self.tell(Notice::Archived { sessions, archived }).await;
         }
+    }
+    /// Sums up what was said in a session, and shows where.
+    pub(super) async fn compact(&self, session: SessionId) {
+        let sessions = &self.graph.sessions;
+        if let Err(error) = ahead::compact(sessions, &session).await {
+            return self.tell(super::refused(Refused::Session(session), &error)).await;
+        }
+        match sessions.get_session(&session).await {
+            Ok(state) => {
+                let (session, state) = (session.clone(), Arc::new(state));
+                self.tell(Notice::SessionChanged { session, state }).await;
+            }
+            Err(error) => {
+                let what = Refused::Session(session.clone());
+                self.tell(super::refused(what, &error)).await;
+            }
+        }
+        self.tell(Notice::Compacted(session)).await;
     }
 }

@@ -40,6 +40,7 @@ fn anywhere(state: &mut State, layout: &Layout, action: AppAction, out: &mut Eff
         AppAction::WaitingList => overlay::waiting(state, out),
         AppAction::NewSession => session::new_page(state, out),
         AppAction::ToggleList => list::toggle(state, layout, out),
+        AppAction::Compact => session::compact(state, out),
         AppAction::Redraw => out.push(Effect::Redraw),
         AppAction::Suspend => {
             drafts::flush(state, out);

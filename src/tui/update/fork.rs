@@ -32,6 +32,7 @@ pub(super) fn edit(state: &mut State, layout: &Layout, out: &mut Effects) {
             | Body::Reasoning { .. }
             | Body::Call(_)
             | Body::Failure(_)
+            | Body::Divider(_)
             | Body::End(_) => return tell(state, "Only a message of yours can be edited"),
         },
         None => return tell(state, "No message is here"),

@@ -44,6 +44,7 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         }
         Notice::IndexChanged { session, entry: None } => session::gone(state, &session, out),
         Notice::SessionOpened { session, state: opened } => self::opened(state, &session, opened),
+        Notice::SessionChanged { session, state: now } => changed(state, &session, now),
         Notice::TurnsLoaded { session, turns, left } => loaded(state, &session, turns, left, out),
         Notice::Joined { turn, open_call } => state.conversation.turns.join(&turn, open_call),
         Notice::Live(event) => live::take(state, event, out),
@@ -54,6 +55,11 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         Notice::Queued { from, session } => unsent::queued(state, &from, session, out),
         Notice::UnsentChanged { session, messages } => unsent::changed(state, &session, messages),
         Notice::TakenBack { session, event } => unsent::taken_back(state, &session, &event),
+        Notice::Compacted(session) => {
+            let here = state.session() == Some(&session);
+            let what = if here { "It is" } else { "The other session is" };
+            tell(state, format!("{what} summed up; the next turn begins with the summary"));
+        }
         Notice::Forked { of, session } => fork::forked(state, &of, &session, out),
         Notice::Deleted(sessions) => {
             can_be_undone(state, "Deleted", Undo::Deleted(sessions));
@@ -120,11 +126,23 @@ fn opened(state: &mut State, session: &SessionId, opened: Result<Arc<SessionStat
     }
     match opened {
         Ok(opened) => {
-            state.conversation.turns.announce(&opened.turns);
+            state.conversation.turns.announce(&opened);
             let left = opened.turns.len();
             *load = Load::Open { state: opened, left };
         }
         Err(why) => *load = Load::Unreadable(why),
+    }
+}
+
+/// Takes over what a session that is open amounts to now.
+fn changed(state: &mut State, session: &SessionId, now: Arc<SessionState>) {
+    let Page::Session { id, load: Load::Open { state: known, .. } } = &mut state.conversation.page
+    else {
+        return;
+    };
+    if id == session {
+        state.conversation.turns.announce(&now);
+        *known = now;
     }
 }
 

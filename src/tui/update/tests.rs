@@ -2,6 +2,7 @@
 
 mod app;
 mod archive;
+mod compaction;
 mod composer;
 mod fork;
 mod keys;

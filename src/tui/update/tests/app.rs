@@ -132,6 +132,7 @@ impl App {
                 vec![Notice::Archived { sessions, archived }]
             }
             Command::Close
+            | Command::Compact(_)
             | Command::Rename { .. }
             | Command::Restore(_)
             | Command::SaveListSettings(_) => Vec::new(),

@@ -175,6 +175,10 @@ impl Monitor {
             Command::Fork { .. } => {
                 assert!(pressed == Some(key("e")) || pressed == Some(key("f")), "{pressed:?}");
             }
+            Command::Compact(_) => {
+                assert_eq!(pressed, Some(key("k")));
+                assert_eq!(self.last_key.map(|(key, _)| key), Some(key("Ctrl-X")));
+            }
             Command::Rename { .. } => assert_eq!(pressed, Some(key("Enter"))),
             Command::Open(_)
             | Command::Close

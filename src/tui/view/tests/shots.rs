@@ -11,6 +11,8 @@ use super::{drawn, painted, screen, styled};
 use crate::app::command::SortBy;
 use crate::app::notice::UnsentMessage;
 use crate::base::id::{EventId, SessionId, TurnId};
+use crate::domain::session::event::Compacted;
+use crate::domain::session::state::{Compaction, SessionState, SessionTurn};
 use crate::tui::editor::{Editor, Shape};
 use crate::tui::scenes;
 use crate::tui::state::conversation::{Conversation, Load, Page};
@@ -131,12 +133,12 @@ fn calls_and_reasoning_open_with_all_that_is_in_them() {
 
 #[test]
 fn every_turn_says_how_it_ended_or_what_can_be_done() {
-    let size = Size { width: 76, height: 60 };
+    let size = Size { width: 76, height: 68 };
     let mut state = scenes::conversation(size, Vec::new());
     for turn in scenery::endings() {
         let _folded = state.conversation.turns.load(turn);
     }
-    check("endings_76x60", &state, size);
+    check("endings_76x68", &state, size);
     let mut state = full(SMALL, vec![scenery::waits_for_model()]);
     scenes::run(&mut state, scenery::SECOND);
     let wait = ModelWait { until: scenes::at("12:00:30"), why: "rate limited".into() };
@@ -345,4 +347,38 @@ fn what_is_put_away_has_a_view_of_its_own() {
     state.focus = Focus::List;
     state.list.show(Shown::Archived);
     check("archived_80x24", &state, NORMAL);
+}
+
+#[test]
+fn a_line_stands_where_what_was_said_was_summed_up() {
+    for (name, size) in [("divider_80x24", NORMAL), ("divider_40x12", SMALL)] {
+        let mut state = full(size, vec![worked()]);
+        let Page::Session { load: Load::Open { state: session, .. }, .. } =
+            &state.conversation.page
+        else {
+            panic!("it is open")
+        };
+        let mut session = SessionState::clone(session);
+        let fact = Compacted {
+            compaction_id: "k1".into(),
+            summary: "The watcher test is **flaky**: it waits 50 ms.".into(),
+            first_kept_turn_id: TurnId::from(scenery::TURN),
+        };
+        session.turns.push(SessionTurn {
+            id: TurnId::from(scenery::TURN),
+            session_seq: 1,
+            agent_id: "assistant".into(),
+            model: scenes::model(),
+            at: scenes::at("10:31:00"),
+        });
+        session.compactions.push(Compaction { fact, after_turns: 1 });
+        state.conversation.turns.announce(&session);
+        let mut folds = state.conversation.folds.clone();
+        folds.toggle(&state.items().last().unwrap());
+        if size == NORMAL {
+            state.conversation.folds = folds;
+        }
+        state.focus = Focus::Timeline;
+        check(name, &state, size);
+    }
 }
