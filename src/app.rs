@@ -15,6 +15,7 @@ pub mod log;
 pub mod notice;
 pub mod notify;
 pub mod onlook;
+pub mod paged;
 mod perform;
 mod providers;
 mod shut_down;

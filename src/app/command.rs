@@ -55,6 +55,8 @@ pub enum Command {
     },
     /// Sum up what was said in a session; its next turn begins with that.
     Compact(SessionId),
+    /// Look at the log of a turn.
+    Inspect(Inspect),
     /// Delete sessions; they can be restored for some days.
     Delete(Vec<SessionId>),
     /// Put sessions away, or get them back.
@@ -98,6 +100,26 @@ pub struct Send {
     pub message: Arc<UserMessage>,
     /// Who is to answer and how.
     pub settings: SendSettings,
+}
+
+/// Something to look at in the log of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspect {
+    /// The turn.
+    pub turn: TurnId,
+    /// What of it.
+    pub what: InspectWhat,
+}
+
+/// What is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InspectWhat {
+    /// All of its events, a line each.
+    Events,
+    /// The event with this offset, from 1.
+    Event(u64),
+    /// The exact request of this model call.
+    Request(u64),
 }
 
 /// What is done about messages that wait to be delivered.

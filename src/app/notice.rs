@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::app::command::{Draft, DraftOf, ListSettings};
+use crate::app::command::{Draft, DraftOf, InspectWhat, ListSettings};
+use crate::app::paged::Paged;
+use crate::base::clock::Timestamp;
 use crate::base::id::{EventId, SessionId, TurnId};
 use crate::domain::agent::ModelDescriptor;
 use crate::domain::session::entry::SessionIndexEntry;
@@ -105,6 +107,8 @@ pub enum Notice {
     },
     /// What was said in a session was summed up.
     Compacted(SessionId),
+    /// What was found in the log of a turn.
+    Inspected(Inspected),
     /// A session was forked.
     Forked {
         /// The session.
@@ -162,6 +166,42 @@ pub enum Notice {
         /// Why not, and what to do.
         why: String,
     },
+}
+
+/// What was found in the log of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Inspected {
+    /// Its events.
+    Events {
+        /// The turn.
+        turn: TurnId,
+        /// The events in order, or why there are none.
+        events: Result<Arc<[EventLine]>, String>,
+    },
+    /// One of them, or a request.
+    Text {
+        /// The turn.
+        turn: TurnId,
+        /// Which.
+        what: InspectWhat,
+        /// Its JSON, or why there is none.
+        text: Result<Arc<Paged>, String>,
+    },
+}
+
+/// An event of a turn's log, in a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventLine {
+    /// Its offset, from 1.
+    pub offset: u64,
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// What happened, as the log names it.
+    pub kind: &'static str,
+    /// The model call that it belongs to, if to one.
+    pub model_call: Option<u64>,
+    /// The tool that it is about, if about one.
+    pub tool: Option<String>,
 }
 
 /// A message that waits to be delivered.

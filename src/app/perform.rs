@@ -2,6 +2,7 @@
 
 pub(in crate::app) mod ahead;
 mod conversation;
+mod inspect;
 mod queue;
 
 use std::sync::Arc;
@@ -56,7 +57,7 @@ impl App {
             return None;
         }
         match command {
-            Command::Open(_) | Command::Close | Command::LoadDraft(_) => None,
+            Command::Open(_) | Command::Close | Command::LoadDraft(_) | Command::Inspect(_) => None,
             Command::Send(send) => Some(Refused::Send(send.from.clone())),
             Command::Unsent(Unsent::Release(session)) => Some(Refused::Session(session.clone())),
             Command::Unsent(Unsent::TakeBack { session, event, .. }) => {
@@ -115,6 +116,7 @@ impl App {
             }
             Command::Fork { session, at, draft } => self.fork(session, at, draft).await,
             Command::Compact(session) => self.compact(session).await,
+            Command::Inspect(inspect) => self.inspect(inspect).await,
             Command::Delete(ids) => self.delete(ids).await,
             Command::Restore(ids) => self.restore(ids).await,
             Command::Archive { sessions, archived } => self.archive(sessions, archived).await,

@@ -101,6 +101,7 @@ actions! {
         CopyTurn "copy-turn" "Copy the whole turn",
         Edit "edit-message" "Edit your message in a fork",
         Fork "fork-session" "Fork at this turn",
+        Events "show-events" "Show the events of the turn",
     }
 }
 
@@ -175,6 +176,15 @@ actions! {
 }
 
 actions! {
+    /// Looking at the log of a turn.
+    InspectAction {
+        Open "open-event" "Show the event",
+        Request "show-request" "Show what was sent to the model",
+        Copy "copy-event" "Copy what is shown",
+    }
+}
+
+actions! {
     /// Dialogs: confirming, a field to fill in, filters. They close with "escape".
     DialogAction {
         Accept "accept" "Accept",
@@ -205,6 +215,8 @@ pub enum Action {
     Composer(ComposerAction),
     /// See [`EditAction`].
     Edit(EditAction),
+    /// See [`InspectAction`].
+    Inspect(InspectAction),
     /// See [`DialogAction`].
     Dialog(DialogAction),
 }
@@ -222,6 +234,7 @@ impl Action {
             .chain(WaitingAction::ALL.iter().map(|action| Self::Waiting(*action)))
             .chain(ComposerAction::ALL.iter().map(|action| Self::Composer(*action)))
             .chain(EditAction::ALL.iter().map(|action| Self::Edit(*action)))
+            .chain(InspectAction::ALL.iter().map(|action| Self::Inspect(*action)))
             .chain(DialogAction::ALL.iter().map(|action| Self::Dialog(*action)))
     }
 
@@ -239,6 +252,7 @@ impl Action {
             Self::Waiting(action) => action.name(),
             Self::Composer(action) => action.name(),
             Self::Edit(action) => action.name(),
+            Self::Inspect(action) => action.name(),
             Self::Dialog(action) => action.name(),
         }
     }
@@ -257,6 +271,7 @@ impl Action {
             Self::Waiting(action) => action.label(),
             Self::Composer(action) => action.label(),
             Self::Edit(action) => action.label(),
+            Self::Inspect(action) => action.label(),
             Self::Dialog(action) => action.label(),
         }
     }
@@ -275,6 +290,7 @@ impl Action {
             Self::Waiting(_) => "Waiting",
             Self::Composer(_) => "Composer",
             Self::Edit(_) => "Editing",
+            Self::Inspect(_) => "Events",
             Self::Dialog(_) => "Dialog",
         }
     }

@@ -306,8 +306,8 @@ mod tests {
                 "config.toml:2:10: no preset is called \"vi\"; there are default, emacs, \
                  multiplexer",
                 "config.toml:3:7: no context is called \"lst\"; there are global, moving, list, \
-                 timeline, permission, question, answer, waiting, composer, editing, help, \
-                 confirm, interrupted, field, filter",
+                 timeline, permission, question, answer, waiting, composer, editing, events, \
+                 help, confirm, interrupted, field, filter",
                 "config.toml:6:1: no key is called \"Hyper-X\"; keys look like x, Ctrl-X, \
                  Alt-Enter, Shift-Tab, PgUp, F1",
                 "config.toml:7:7: no action is called \"fly\"; help shows the names, \"none\" \

@@ -6,6 +6,7 @@ pub mod choices;
 mod command;
 pub mod dialog;
 mod end;
+pub mod events;
 pub mod help;
 mod json;
 mod message;

@@ -11,6 +11,7 @@ mod action;
 mod clipboard;
 mod composer;
 mod drafts;
+mod events;
 mod focus;
 mod fork;
 mod hint;

@@ -1,4 +1,4 @@
-//! The one place of the calls that the session layer does not offer yet: each refuses, or does what
+//! The one place of the calls that the floors below do not offer yet: each refuses, or does what
 //! there is in its place.
 
 use std::sync::Arc;
@@ -6,6 +6,8 @@ use std::sync::Arc;
 use crate::app::notice::UnsentMessage;
 use crate::base::id::{EventId, SessionId, TurnId};
 use crate::domain::message::UserMessage;
+use crate::models::request::ModelRequest;
+use crate::runtime::TurnRuntime;
 use crate::sessions::Sessions;
 use crate::sessions::api::SendMessageConfig;
 use crate::sessions::error::SessionError;
@@ -82,5 +84,14 @@ pub(super) async fn set_archived(
 
 /// Sums up what was said in a session.
 pub(super) async fn compact(_sessions: &Sessions, _session: &SessionId) -> Result<(), NotYet> {
+    Err(NotYet)
+}
+
+/// Exactly what was sent with a model call of a turn.
+pub(super) async fn request_of(
+    _runtime: &TurnRuntime,
+    _turn: &TurnId,
+    _model_call: u64,
+) -> Result<ModelRequest, NotYet> {
     Err(NotYet)
 }

@@ -29,6 +29,8 @@ pub enum Context {
     Composer,
     /// Any text that is being typed: below it, characters are text and no keys.
     Editing,
+    /// The events of a turn.
+    Events,
     /// The help screen.
     Help,
     /// A question with yes and no.
@@ -42,7 +44,7 @@ pub enum Context {
 }
 
 impl Context {
-    pub(super) const ALL: [Self; 15] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::Global,
         Self::Moving,
         Self::List,
@@ -53,6 +55,7 @@ impl Context {
         Self::Waiting,
         Self::Composer,
         Self::Editing,
+        Self::Events,
         Self::Help,
         Self::Confirm,
         Self::Interrupted,
@@ -74,6 +77,7 @@ impl Context {
             Self::Waiting => "waiting",
             Self::Composer => "composer",
             Self::Editing => "editing",
+            Self::Events => "events",
             Self::Help => "help",
             Self::Confirm => "confirm",
             Self::Interrupted => "interrupted",
@@ -96,6 +100,7 @@ impl Context {
             Action::Waiting(_) => self == Self::Waiting,
             Action::Composer(_) => self == Self::Composer,
             Action::Edit(_) => self.is_text(),
+            Action::Inspect(_) => self == Self::Events,
             Action::Dialog(DialogAction::Accept) => {
                 matches!(self, Self::Confirm | Self::Interrupted | Self::Field | Self::Filter)
             }
@@ -113,6 +118,7 @@ impl Context {
             | Self::Permission
             | Self::Question
             | Self::Waiting
+            | Self::Events
             | Self::Help
             | Self::Confirm
             | Self::Interrupted => false,

@@ -1,5 +1,7 @@
 //! What lies over everything else: a frame in the middle of the screen.
 
+mod events;
+
 use std::rc::Rc;
 
 use ratatui::layout::{Position, Rect, Size};
@@ -44,6 +46,7 @@ pub(super) fn lay(layout: &mut Layout, state: &State, size: Size, cache: &mut Ca
         Overlay::Reason(reason) => place.reason(reason),
         Overlay::Full(full) => place.full(full, cache),
         Overlay::Waiting(waiting) => place.waiting(waiting),
+        Overlay::Events(view) => events::lay(place, view),
         Overlay::Codes(codes) => {
             let lines = Rc::new(Rows::of_lines(dialog::codes(&codes.blocks)));
             let hints = Line::of("a number copies · Esc", Ui::Muted);

@@ -1,7 +1,11 @@
 //! What lies over everything else and takes the keys: one thing at a time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::app::command::InspectWhat;
+use crate::app::notice::EventLine;
+use crate::app::paged::Paged;
 use crate::base::id::{SessionId, TurnId};
 use crate::tui::editor::Editor;
 use crate::tui::keymap::context::Context;
@@ -24,6 +28,8 @@ pub enum Overlay {
     Waiting(Waiting),
     /// Several code blocks, of which one is to be copied.
     Codes(Codes),
+    /// The events of a turn.
+    Events(Events),
 }
 
 /// The keys of the place where the person is.
@@ -90,14 +96,60 @@ pub struct Codes {
     pub blocks: Vec<String>,
 }
 
+/// The events of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Events {
+    /// The turn.
+    pub turn: TurnId,
+    /// Its events.
+    pub lines: Fetched<Arc<[EventLine]>>,
+    /// The event under the cursor, from 0.
+    pub selected: usize,
+    /// What is shown in place of the events.
+    pub page: Option<EventPage>,
+}
+
+/// An event or a request, all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventPage {
+    /// Which.
+    pub what: InspectWhat,
+    /// Its JSON.
+    pub text: Fetched<Arc<Paged>>,
+    /// How many lines are above the view.
+    pub scroll: usize,
+}
+
+/// Something that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fetched<T> {
+    /// It has not come yet.
+    Asked,
+    /// It is there.
+    There(T),
+    /// It cannot be had, and why.
+    Failed(String),
+}
+
+impl<T> Fetched<T> {
+    /// What came.
+    #[must_use]
+    pub fn of(came: Result<T, String>) -> Self {
+        came.map_or_else(Self::Failed, Self::There)
+    }
+}
+
 impl Overlay {
     /// When its keys become live if nothing is pressed before.
     pub(super) fn deadline(&self, keys: &Keys) -> Option<Duration> {
         match self {
             Self::Confirm(confirm) => confirm.arming.due(keys),
-            Self::Help(_) | Self::Reason(_) | Self::Full(_) | Self::Waiting(_) | Self::Codes(_) => {
-                None
-            }
+            Self::Help(_)
+            | Self::Reason(_)
+            | Self::Full(_)
+            | Self::Waiting(_)
+            | Self::Codes(_)
+            | Self::Events(_) => None,
         }
     }
 
@@ -114,6 +166,7 @@ impl Overlay {
             Self::Full(_) => &[Context::Permission, Context::Moving, Context::Global],
             Self::Waiting(_) => &[Context::Waiting, Context::Moving, Context::Global],
             Self::Codes(_) => &[Context::Global],
+            Self::Events(_) => &[Context::Events, Context::Moving, Context::Global],
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::tui::state::list::{Scan, Undo};
 use crate::tui::state::status::{ChosenModel, LastRun};
 use crate::tui::state::turns::{Folded, Slot};
 use crate::tui::update::{
-    Effects, composer, drafts, fork, hint, live, problem, prompts, session, tell, unsent,
+    Effects, composer, drafts, events, fork, hint, live, problem, prompts, session, tell, unsent,
 };
 
 /// How much can be taken back one after the other.
@@ -55,6 +55,7 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         Notice::Queued { from, session } => unsent::queued(state, &from, session, out),
         Notice::UnsentChanged { session, messages } => unsent::changed(state, &session, messages),
         Notice::TakenBack { session, event } => unsent::taken_back(state, &session, &event),
+        Notice::Inspected(inspected) => events::inspected(state, inspected),
         Notice::Compacted(session) => {
             let here = state.session() == Some(&session);
             let what = if here { "It is" } else { "The other session is" };

@@ -9,7 +9,7 @@ use crate::tui::state::overlay::{About, Confirm, Help, Overlay, Reason, Waiting}
 use crate::tui::state::prompts::Stage;
 use crate::tui::state::{Focus, State};
 use crate::tui::update::{
-    Effects, composer, drafts, leave, list, may_write, prompts, session, tell,
+    Effects, composer, drafts, events, leave, list, may_write, prompts, session, tell,
 };
 
 /// Closes what lies on top; whether anything did. A reason that was begun is kept, and the keys of
@@ -117,7 +117,8 @@ pub(super) fn accept(state: &mut State, out: &mut Effects) {
             | Overlay::Help(_)
             | Overlay::Full(_)
             | Overlay::Waiting(_)
-            | Overlay::Codes(_),
+            | Overlay::Codes(_)
+            | Overlay::Events(_),
         )
         | None => {}
     }
@@ -166,11 +167,15 @@ pub(super) fn move_through(state: &mut State, layout: &Layout, action: MoveActio
         Some(Overlay::Help(help)) => help.scroll = scrolled(help.scroll, action, page, last),
         Some(Overlay::Full(full)) => full.scroll = scrolled(full.scroll, action, page, last),
         Some(Overlay::Waiting(_)) => move_in_waiting(state, action, page),
+        Some(Overlay::Events(view)) => {
+            events::move_through(view, action, (area.map_or(0, |area| area.rows), page));
+        }
         Some(Overlay::Confirm(_) | Overlay::Reason(_) | Overlay::Codes(_)) | None => {}
     }
 }
 
-fn scrolled(scroll: usize, action: MoveAction, page: usize, last: usize) -> usize {
+/// Where a move leads that scrolls.
+pub(super) fn scrolled(scroll: usize, action: MoveAction, page: usize, last: usize) -> usize {
     let to = match action {
         MoveAction::Up => scroll.saturating_sub(1),
         MoveAction::Down => scroll + 1,

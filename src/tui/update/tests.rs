@@ -4,6 +4,7 @@ mod app;
 mod archive;
 mod compaction;
 mod composer;
+mod events;
 mod fork;
 mod keys;
 mod list;

@@ -93,7 +93,8 @@ fn owner(state: &State) -> Option<Owner> {
             | Overlay::Confirm(_)
             | Overlay::Full(_)
             | Overlay::Waiting(_)
-            | Overlay::Codes(_),
+            | Overlay::Codes(_)
+            | Overlay::Events(_),
         ) => return None,
         None => {}
     }

@@ -6,7 +6,7 @@ use crate::tui::state::State;
 use crate::tui::state::conversation::Form;
 use crate::tui::state::item::{Body, Item, ItemId, Items};
 use crate::tui::update::focus::Way;
-use crate::tui::update::{Effects, clipboard, fork, reading};
+use crate::tui::update::{Effects, clipboard, events, fork, reading};
 
 /// Does what an action says with the item that has the focus.
 pub(super) fn perform(
@@ -49,6 +49,7 @@ pub(super) fn perform(
         TimelineAction::CopyTurn => clipboard::copy_turn(state, layout, out),
         TimelineAction::Edit => fork::edit(state, layout, out),
         TimelineAction::Fork => fork::fork(state, layout, out),
+        TimelineAction::Events => events::show(state, layout, out),
     }
 }
 

@@ -133,6 +133,7 @@ impl App {
             }
             Command::Close
             | Command::Compact(_)
+            | Command::Inspect(_)
             | Command::Rename { .. }
             | Command::Restore(_)
             | Command::SaveListSettings(_) => Vec::new(),

@@ -42,7 +42,7 @@ fn screen() -> Screen {
 /// A place, and how to get there.
 type Place = (&'static str, fn() -> Screen);
 
-const PLACES: [Place; 12] = [
+const PLACES: [Place; 13] = [
     ("composer", || {
         let mut screen = screen();
         screen.keys("PgUp PgUp");
@@ -109,6 +109,14 @@ const PLACES: [Place; 12] = [
     ("waiting", || {
         let mut screen = screen();
         screen.keys("Ctrl-T j");
+        screen
+    }),
+    ("events", || {
+        let mut screen = screen();
+        screen.keys("Esc g ] x");
+        let turn = screen.state.conversation.turns.slots()[1].id.clone();
+        screen.tell(super::events::lines(&turn, 30));
+        screen.keys("PgDn PgDn");
         screen
     }),
     ("help", || {

@@ -182,6 +182,7 @@ impl Monitor {
             Command::Rename { .. } => assert_eq!(pressed, Some(key("Enter"))),
             Command::Open(_)
             | Command::Close
+            | Command::Inspect(_)
             | Command::SaveDraft { .. }
             | Command::AppendDraft { .. }
             | Command::LoadDraft(_)

@@ -8,8 +8,10 @@ use ratatui::style::{Color, Modifier};
 
 use super::scenery::{self, armed, asks, full, list, open, opening, questions, worked};
 use super::{drawn, painted, screen, styled};
+use crate::app::command::InspectWhat;
 use crate::app::command::SortBy;
-use crate::app::notice::UnsentMessage;
+use crate::app::notice::{EventLine, UnsentMessage};
+use crate::app::paged::Paged;
 use crate::base::id::{EventId, SessionId, TurnId};
 use crate::domain::session::event::Compacted;
 use crate::domain::session::state::{Compaction, SessionState, SessionTurn};
@@ -21,7 +23,9 @@ use crate::tui::state::keys::Arming;
 use crate::tui::state::list::Rename;
 use crate::tui::state::list::filter::Filter;
 use crate::tui::state::list::tree::Shown;
-use crate::tui::state::overlay::{About, Codes, Confirm, Full, Help, Overlay, Reason, Waiting};
+use crate::tui::state::overlay::{
+    About, Codes, Confirm, EventPage, Events, Fetched, Full, Help, Overlay, Reason, Waiting,
+};
 use crate::tui::state::status::{LastRun, Tone};
 use crate::tui::state::turns::ModelWait;
 use crate::tui::state::{Focus, State};
@@ -380,5 +384,40 @@ fn a_line_stands_where_what_was_said_was_summed_up() {
         }
         state.focus = Focus::Timeline;
         check(name, &state, size);
+    }
+}
+
+#[test]
+fn the_event_view_shows_the_log_of_a_turn_and_each_event_whole() {
+    let kinds = ["turn_created", "model_call_requested", "model_call_completed"];
+    let line = |offset: u64| EventLine {
+        offset,
+        at: scenes::at("10:31:00"),
+        kind: kinds[usize::try_from(offset % 3).unwrap()],
+        model_call: (offset % 3 > 0).then_some(offset / 3),
+        tool: None,
+    };
+    let json = format!(
+        "{{\n  \"type\": \"turn_created\",\n  \"text\": \"\u{202e}{}\"\n}}",
+        "ab ".repeat(90)
+    );
+    let page = EventPage {
+        what: InspectWhat::Request(3),
+        text: Fetched::There(Arc::new(Paged::new(json))),
+        scroll: 1,
+    };
+    for (name, size) in [("80x24", NORMAL), ("40x12", SMALL)] {
+        let mut state = full(size, vec![worked()]);
+        let mut events = Events {
+            turn: TurnId::from(scenery::TURN),
+            lines: Fetched::There((1..=40).map(line).collect()),
+            selected: 19,
+            page: None,
+        };
+        state.overlay = Some(Overlay::Events(events.clone()));
+        check(&format!("events_{name}"), &state, size);
+        events.page = Some(page.clone());
+        state.overlay = Some(Overlay::Events(events));
+        check(&format!("request_{name}"), &state, size);
     }
 }
