@@ -68,6 +68,8 @@ pub enum Command {
     },
     /// Take deletions back.
     Restore(Vec<SessionId>),
+    /// Destroy sessions at once and for good, with the turns that nothing else reaches.
+    Purge(Vec<SessionId>),
     /// Keep what is in a composer.
     SaveDraft {
         /// Whose it is.

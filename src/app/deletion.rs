@@ -5,6 +5,7 @@ use crate::app::App;
 use crate::app::command::DraftOf;
 use crate::app::keep::Keep;
 use crate::app::notice::{Notice, Refused};
+use crate::app::perform::ahead::purge_session;
 use crate::app::perform::refused;
 use crate::base::id::SessionId;
 use crate::domain::session::entry::waiting_calls;
@@ -82,6 +83,18 @@ impl App {
         }
         if !restored.is_empty() {
             self.tell(Notice::Restored(restored)).await;
+        }
+    }
+
+    /// Destroys sessions, and what was half typed in them.
+    pub(super) async fn purge(&self, ids: Vec<SessionId>) {
+        for session in ids {
+            let drafts = self.drafts_of(&session).await;
+            if let Err(error) = purge_session(&self.graph.sessions, &session).await {
+                self.tell(refused(Refused::Session(session), &error)).await;
+                continue;
+            }
+            self.wait_for(|done| Keep::SetAside { session, drafts, place: None, done }).await;
         }
     }
 

@@ -76,6 +76,7 @@ impl App {
             | Command::Compact(session) => Some(Refused::Session(session.clone())),
             Command::Delete(sessions)
             | Command::Restore(sessions)
+            | Command::Purge(sessions)
             | Command::Archive { sessions, .. } => sessions.first().cloned().map(Refused::Session),
             Command::SaveDraft { .. }
             | Command::AppendDraft { .. }
@@ -119,6 +120,7 @@ impl App {
             Command::Inspect(inspect) => self.inspect(inspect).await,
             Command::Delete(ids) => self.delete(ids).await,
             Command::Restore(ids) => self.restore(ids).await,
+            Command::Purge(ids) => self.purge(ids).await,
             Command::Archive { sessions, archived } => self.archive(sessions, archived).await,
             // `perform` has taken these already.
             Command::Open(_)

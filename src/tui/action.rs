@@ -72,6 +72,7 @@ actions! {
         Rename "rename-session" "Rename",
         Delete "delete-session" "Delete",
         Undo "undo-delete" "Take the last deletion or archiving back",
+        Purge "purge-session" "Destroy for good",
         Archive "archive-session" "Put away, or get back",
         ShowArchived "show-archived" "Show what is put away, or what is not",
     }

@@ -95,3 +95,11 @@ pub(super) async fn request_of(
 ) -> Result<ModelRequest, NotYet> {
     Err(NotYet)
 }
+
+/// Destroys a session, with the turns that nothing else reaches.
+pub(in crate::app) async fn purge_session(
+    _sessions: &Sessions,
+    _session: &SessionId,
+) -> Result<(), NotYet> {
+    Err(NotYet)
+}

@@ -8,7 +8,7 @@ use crate::tui::line::{Line, wrapped};
 use crate::tui::mark::Mark;
 use crate::tui::state::State;
 use crate::tui::state::list::waiting::WaitingCall;
-use crate::tui::state::overlay::{About, Confirm};
+use crate::tui::state::overlay::{About, Confirm, PURGE_WORD, Purge};
 use crate::tui::theme::Ui;
 use crate::tui::words;
 
@@ -67,6 +67,21 @@ pub fn confirm(state: &State, confirm: &Confirm, (cols, rows): (usize, usize)) -
             Asked { title: "Stop the turn?", lines, details: Vec::new(), yes: "stop it" }
         }
     }
+}
+
+/// What would be destroyed, and what has to be typed for it. The word stands there at any size.
+#[must_use]
+pub fn purge(state: &State, purge: &Purge, (cols, rows): (usize, usize)) -> Vec<Line> {
+    let asks = Line::of(&format!("Type {PURGE_WORD}:"), Ui::Caution).cut(cols);
+    let mut lines = named(state, &purge.sessions, (cols, rows.saturating_sub(1)));
+    let warning = "It goes at once, with all that was said there and nowhere else, and cannot be \
+                   taken back.";
+    let warning = wrapped(warning, Ui::Plain, cols);
+    if lines.len() + warning.len() < rows {
+        lines.extend(warning);
+    }
+    lines.push(asks);
+    lines.split_off(lines.len().saturating_sub(rows))
 }
 
 /// The titles of sessions, as many as there is room for, and how many more there are.

@@ -176,6 +176,15 @@ impl List {
         self.restart_filter();
     }
 
+    /// What was done with these sessions cannot be taken back any more, or has been.
+    pub fn undone(&mut self, back: &[SessionId]) {
+        self.undo.retain_mut(|undo| {
+            let (Undo::Deleted(sessions) | Undo::Archived(sessions)) = undo;
+            sessions.retain(|session| !back.contains(session));
+            !sessions.is_empty()
+        });
+    }
+
     fn order(&self) -> Order {
         Order { shown: self.shown, sort: self.settings.sort }
     }

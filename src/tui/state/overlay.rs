@@ -30,6 +30,8 @@ pub enum Overlay {
     Codes(Codes),
     /// The events of a turn.
     Events(Events),
+    /// The word that destroys sessions.
+    Purge(Purge),
 }
 
 /// The keys of the place where the person is.
@@ -96,6 +98,26 @@ pub struct Codes {
     pub blocks: Vec<String>,
 }
 
+/// What has to be typed before something is destroyed.
+pub const PURGE_WORD: &str = "purge";
+
+/// The word that destroys sessions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Purge {
+    /// The sessions.
+    pub sessions: Vec<SessionId>,
+    /// What has been typed of it.
+    pub field: Editor,
+}
+
+impl Purge {
+    /// Whether the word stands there.
+    #[must_use]
+    pub fn is_meant(&self) -> bool {
+        self.field.text().trim() == PURGE_WORD
+    }
+}
+
 /// The events of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Events {
@@ -149,7 +171,8 @@ impl Overlay {
             | Self::Full(_)
             | Self::Waiting(_)
             | Self::Codes(_)
-            | Self::Events(_) => None,
+            | Self::Events(_)
+            | Self::Purge(_) => None,
         }
     }
 
@@ -162,7 +185,9 @@ impl Overlay {
                 &[Context::Interrupted, Context::Global]
             }
             Self::Confirm(_) => &[Context::Confirm, Context::Global],
-            Self::Reason(_) => &[Context::Field, Context::Editing, Context::Global],
+            Self::Reason(_) | Self::Purge(_) => {
+                &[Context::Field, Context::Editing, Context::Global]
+            }
             Self::Full(_) => &[Context::Permission, Context::Moving, Context::Global],
             Self::Waiting(_) => &[Context::Waiting, Context::Moving, Context::Global],
             Self::Codes(_) => &[Context::Global],

@@ -8,9 +8,10 @@ use crate::tui::effect::Effect;
 use crate::tui::layout::{Layout, ListArea};
 use crate::tui::state::list::tree::Shown;
 use crate::tui::state::list::{Rename, Row, Undo};
-use crate::tui::state::overlay::About;
+use crate::tui::state::overlay::{About, Overlay, Purge};
 use crate::tui::state::{Focus, State};
 use crate::tui::update::{Effects, drafts, focus, may_write, overlay, reading, session, tell};
+use crate::tui::words;
 
 /// A page before the first frame.
 const PAGE_ROWS: usize = 10;
@@ -50,6 +51,13 @@ pub(super) fn perform(state: &mut State, layout: &Layout, action: ListAction, ou
                 overlay::ask(state, About::Delete(chosen), out);
             }
         }
+        ListAction::Purge => {
+            let sessions = state.list.chosen();
+            if !sessions.is_empty() && may_write(state) {
+                let field = Editor::new(Shape::Line);
+                overlay::show(state, Overlay::Purge(Purge { sessions, field }), out);
+            }
+        }
         ListAction::Undo => {
             let Some(last) = state.list.undo.last().cloned() else {
                 return tell(state, "Nothing was deleted or put away since the start");
@@ -71,6 +79,14 @@ pub(super) fn perform(state: &mut State, layout: &Layout, action: ListAction, ou
         }
         ListAction::ShowArchived => state.list.show(state.list.shown.other()),
     }
+}
+
+/// Destroys sessions: the word was typed.
+pub(super) fn purge(state: &mut State, sessions: Vec<SessionId>, out: &mut Effects) {
+    state.list.marks.clear();
+    state.list.undone(&sessions);
+    tell(state, format!("Destroying {}", words::count(sessions.len(), "session")));
+    out.push(Effect::App(Command::Purge(sessions)));
 }
 
 /// Moves the cursor.

@@ -66,7 +66,7 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
             can_be_undone(state, "Deleted", Undo::Deleted(sessions));
         }
         Notice::Restored(sessions) => {
-            undone(state, &sessions);
+            state.list.undone(&sessions);
             let what = counted(sessions.len());
             tell(state, format!("Restored {what}"));
         }
@@ -74,7 +74,7 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
             can_be_undone(state, "Put away", Undo::Archived(sessions));
         }
         Notice::Archived { sessions, archived: false } => {
-            undone(state, &sessions);
+            state.list.undone(&sessions);
             let what = counted(sessions.len());
             tell(state, format!("Got {what} back"));
         }
@@ -109,15 +109,6 @@ fn can_be_undone(state: &mut State, did: &str, undo: Undo) {
         state.list.undo.remove(0);
     }
     state.list.undo.push(undo);
-}
-
-/// What was done with these sessions was taken back.
-fn undone(state: &mut State, back: &[SessionId]) {
-    state.list.undo.retain_mut(|undo| {
-        let (Undo::Deleted(sessions) | Undo::Archived(sessions)) = undo;
-        sessions.retain(|session| !back.contains(session));
-        !sessions.is_empty()
-    });
 }
 
 fn opened(state: &mut State, session: &SessionId, opened: Result<Arc<SessionState>, String>) {

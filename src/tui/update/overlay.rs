@@ -5,7 +5,7 @@ use crate::tui::action::{MoveAction, WaitingAction};
 use crate::tui::effect::Effect;
 use crate::tui::layout::Layout;
 use crate::tui::state::keys::Arming;
-use crate::tui::state::overlay::{About, Confirm, Help, Overlay, Reason, Waiting};
+use crate::tui::state::overlay::{About, Confirm, Help, Overlay, PURGE_WORD, Reason, Waiting};
 use crate::tui::state::prompts::Stage;
 use crate::tui::state::{Focus, State};
 use crate::tui::update::{
@@ -111,6 +111,12 @@ pub(super) fn accept(state: &mut State, out: &mut Effects) {
             confirmed(state, about, out);
         }
         Some(Overlay::Reason(_)) => prompts::deny_with_reason(state, out),
+        Some(Overlay::Purge(purge)) if purge.is_meant() => {
+            let sessions = purge.sessions.clone();
+            close(state, out);
+            list::purge(state, sessions, out);
+        }
+        Some(Overlay::Purge(_)) => tell(state, format!("Type {PURGE_WORD}, or leave with Esc")),
         None if state.focus == Focus::List => list::accept(state, out),
         Some(
             Overlay::Confirm(Confirm { arming: Arming::Unseen | Arming::Seen(_), .. })
@@ -170,7 +176,8 @@ pub(super) fn move_through(state: &mut State, layout: &Layout, action: MoveActio
         Some(Overlay::Events(view)) => {
             events::move_through(view, action, (area.map_or(0, |area| area.rows), page));
         }
-        Some(Overlay::Confirm(_) | Overlay::Reason(_) | Overlay::Codes(_)) | None => {}
+        Some(Overlay::Confirm(_) | Overlay::Reason(_) | Overlay::Codes(_) | Overlay::Purge(_))
+        | None => {}
     }
 }
 

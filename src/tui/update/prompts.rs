@@ -130,7 +130,8 @@ fn closed(state: &mut State, prompt: &Prompt, out: &mut Effects) {
             | Overlay::Confirm(_)
             | Overlay::Waiting(_)
             | Overlay::Codes(_)
-            | Overlay::Events(_),
+            | Overlay::Events(_)
+            | Overlay::Purge(_),
         )
         | None => false,
     };
@@ -297,7 +298,8 @@ fn armed_permission(state: &State) -> Option<Prompt> {
             | Overlay::Reason(_)
             | Overlay::Waiting(_)
             | Overlay::Codes(_)
-            | Overlay::Events(_),
+            | Overlay::Events(_)
+            | Overlay::Purge(_),
         ) => false,
     };
     seen.then(|| prompt.clone())

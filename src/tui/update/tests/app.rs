@@ -132,6 +132,7 @@ impl App {
                 vec![Notice::Archived { sessions, archived }]
             }
             Command::Close
+            | Command::Purge(_)
             | Command::Compact(_)
             | Command::Inspect(_)
             | Command::Rename { .. }

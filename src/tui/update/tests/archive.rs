@@ -1,4 +1,4 @@
-//! Putting sessions away, seeing what is, and taking it back.
+//! Putting sessions away, seeing what is, and taking it back; and destroying them.
 
 use std::sync::Arc;
 
@@ -79,6 +79,30 @@ fn putting_away_is_taken_back_like_a_deletion_the_last_first() {
     screen.tell_all(told(&["s1", "s2"], false));
     assert_eq!(shown(&screen), ["s1", "s2", "s3"]);
     assert_eq!(commands(screen.keys("u")), [Command::Restore(ids(&["gone"]))]);
+}
+
+#[test]
+fn sessions_are_destroyed_by_typing_the_word_and_by_nothing_less() {
+    let mut screen = screen();
+    screen.keys("D");
+    assert_eq!(commands(screen.keys("Enter y Enter")), []);
+    assert!(screen.toast().contains("purge"), "{}", screen.toast());
+    screen.keys("Ctrl-U");
+    assert_eq!(commands(screen.types("purge")), []);
+    let given_up = commands(screen.clone().keys("Esc Enter"));
+    assert!(!given_up.iter().any(|command| matches!(command, Command::Purge(_))), "{given_up:?}");
+    assert_eq!(commands(screen.keys("Enter")), [Command::Purge(ids(&["s1"]))]);
+    assert_eq!(screen.state.overlay, None);
+}
+
+#[test]
+fn what_is_destroyed_cannot_be_got_back() {
+    let mut screen = screen();
+    screen.tell_all(told(&["s1"], true));
+    screen.keys("A D");
+    screen.types("purge");
+    screen.keys("Enter u");
+    assert_eq!(screen.state.list.undo, []);
 }
 
 #[test]

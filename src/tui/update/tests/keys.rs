@@ -42,7 +42,7 @@ fn screen() -> Screen {
 /// A place, and how to get there.
 type Place = (&'static str, fn() -> Screen);
 
-const PLACES: [Place; 13] = [
+const PLACES: [Place; 14] = [
     ("composer", || {
         let mut screen = screen();
         screen.keys("PgUp PgUp");
@@ -77,6 +77,13 @@ const PLACES: [Place; 13] = [
         screen.keys("Esc h r Ctrl-W");
         screen.types("one two");
         screen.keys("Alt-B Left");
+        screen
+    }),
+    ("purge", || {
+        let mut screen = screen();
+        screen.keys("Esc h D Ctrl-W");
+        screen.types("one two");
+        screen.keys("Ctrl-W Ctrl-/ Alt-B Left");
         screen
     }),
     ("permission", || {
@@ -140,7 +147,7 @@ fn question(form: &str) -> Screen {
 
 /// What has nothing to do where the person is: going where they are, the lines of a single line,
 /// what a redo needs.
-const AT_HOME: [(&str, &str); 14] = [
+const AT_HOME: [(&str, &str); 19] = [
     ("list", "to-list"),
     ("timeline", "to-timeline"),
     ("composer", "redo"),
@@ -148,6 +155,11 @@ const AT_HOME: [(&str, &str); 14] = [
     ("title", "line-up"),
     ("title", "line-down"),
     ("filter", "redo"),
+    ("purge", "redo"),
+    ("purge", "line-up"),
+    ("purge", "line-down"),
+    ("purge", "next-pane"),
+    ("purge", "previous-pane"),
     ("answer", "redo"),
     ("answer", "line-up"),
     ("answer", "line-down"),

@@ -172,6 +172,7 @@ impl Monitor {
                 let undone = pressed == Some(key("u")) && !archived;
                 assert!(pressed == Some(key("a")) || undone, "put away by {pressed:?}");
             }
+            Command::Purge(_) => assert_eq!(pressed, Some(key("Enter"))),
             Command::Fork { .. } => {
                 assert!(pressed == Some(key("e")) || pressed == Some(key("f")), "{pressed:?}");
             }

@@ -24,7 +24,7 @@ use crate::tui::state::list::Rename;
 use crate::tui::state::list::filter::Filter;
 use crate::tui::state::list::tree::Shown;
 use crate::tui::state::overlay::{
-    About, Codes, Confirm, EventPage, Events, Fetched, Full, Help, Overlay, Reason, Waiting,
+    About, Codes, Confirm, EventPage, Events, Fetched, Full, Help, Overlay, Purge, Reason, Waiting,
 };
 use crate::tui::state::status::{LastRun, Tone};
 use crate::tui::state::turns::ModelWait;
@@ -419,5 +419,16 @@ fn the_event_view_shows_the_log_of_a_turn_and_each_event_whole() {
         events.page = Some(page.clone());
         state.overlay = Some(Overlay::Events(events));
         check(&format!("request_{name}"), &state, size);
+    }
+}
+
+#[test]
+fn before_something_is_destroyed_a_word_has_to_be_typed() {
+    for (name, size) in [("purge_80x24", NORMAL), ("purge_40x12", SMALL)] {
+        let mut state = full(size, vec![worked()]);
+        let sessions = ["s-done", "s-fork"].map(SessionId::from).to_vec();
+        let field = Editor::with_text(Shape::Line, "pur");
+        state.overlay = Some(Overlay::Purge(Purge { sessions, field }));
+        check(name, &state, size);
     }
 }
