@@ -59,7 +59,6 @@ impl App {
         match command {
             Command::Open(_) | Command::Close | Command::LoadDraft(_) | Command::Inspect(_) => None,
             Command::Send(send) => Some(Refused::Send(send.from.clone())),
-            Command::Unsent(Unsent::Release(session)) => Some(Refused::Session(session.clone())),
             Command::Unsent(Unsent::TakeBack { session, event, .. }) => {
                 let (session, event) = (session.clone(), event.clone());
                 Some(Refused::TakeBack { session, event })
@@ -73,7 +72,8 @@ impl App {
             }
             Command::Rename { session, .. }
             | Command::Fork { session, .. }
-            | Command::Compact(session) => Some(Refused::Session(session.clone())),
+            | Command::Compact(session)
+            | Command::Unsent(Unsent::Release(session)) => Some(Refused::Session(session.clone())),
             Command::Delete(sessions)
             | Command::Restore(sessions)
             | Command::Purge(sessions)
@@ -111,8 +111,15 @@ impl App {
                 let done = sessions.close_interrupted(&session).await;
                 self.settle(done, Refused::Resume(session)).await;
             }
+            command => self.change(command).await,
+        }
+    }
+
+    /// Carries out what is done with whole sessions.
+    async fn change(&self, command: Command) {
+        match command {
             Command::Rename { session, title } => {
-                let done = sessions.set_title(&session, &title).await;
+                let done = self.graph.sessions.set_title(&session, &title).await;
                 self.settle(done, Refused::Session(session)).await;
             }
             Command::Fork { session, at, draft } => self.fork(session, at, draft).await,
@@ -122,8 +129,14 @@ impl App {
             Command::Restore(ids) => self.restore(ids).await,
             Command::Purge(ids) => self.purge(ids).await,
             Command::Archive { sessions, archived } => self.archive(sessions, archived).await,
-            // `perform` has taken these already.
-            Command::Open(_)
+            // `perform` and `carry_out` have taken these already.
+            Command::Send(_)
+            | Command::Decide(_)
+            | Command::Answer { .. }
+            | Command::Stop(_)
+            | Command::Resume(_)
+            | Command::CloseInterrupted(_)
+            | Command::Open(_)
             | Command::Close
             | Command::SaveDraft { .. }
             | Command::AppendDraft { .. }

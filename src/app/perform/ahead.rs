@@ -1,6 +1,8 @@
 //! The one place of the calls that the floors below do not offer yet: each refuses, or does what
 //! there is in its place.
 
+#![expect(clippy::unused_async, reason = "what they stand for takes its time")]
+
 use std::sync::Arc;
 
 use crate::app::notice::UnsentMessage;

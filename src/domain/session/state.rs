@@ -124,26 +124,27 @@ mod tests {
     use crate::testing::strategy::session_history;
     use proptest::prelude::*;
 
-    fn check_upgraded(before: &Log<SessionFact>, facts: &[SessionFact], expected: &[SessionFact]) {
-        let state = before.state();
-        assert_eq!(state.upgraded(facts.to_vec()), expected);
+    fn check_upgraded(
+        before: &Log<SessionFact>,
+        facts: Vec<SessionFact>,
+        expected: &[SessionFact],
+    ) {
+        assert_eq!(before.state().upgraded(facts), expected);
     }
 
     #[test]
     fn the_first_newer_fact_of_an_older_session_is_preceded_by_an_upgrade() {
         let plain = Log::session(header()).then(appended(1, TURN));
-        let (name, away, grant) = (titled("A"), archived(true), granted("g1"));
-        check_upgraded(&plain, &[], &[]);
-        check_upgraded(&plain, &[name.clone()], &[name.clone()]);
-        check_upgraded(
-            &plain,
-            &[name.clone(), away.clone(), grant.clone()],
-            &[name.clone(), upgraded(2), away.clone(), grant.clone()],
-        );
-        check_upgraded(&plain, &[upgraded(2), away.clone()], &[upgraded(2), away.clone()]);
-        check_upgraded(&plain.then(upgraded(2)), &[away.clone()], &[away]);
+        let (name, away, grant) = (|| titled("A"), || archived(true), || granted("g1"));
+        check_upgraded(&plain, Vec::new(), &[]);
+        check_upgraded(&plain, vec![name()], &[name()]);
+        let expected = [name(), upgraded(2), away(), grant()];
+        check_upgraded(&plain, vec![name(), away(), grant()], &expected);
+        let said = [upgraded(2), away()];
+        check_upgraded(&plain, said.to_vec(), &said);
+        check_upgraded(&plain.then(upgraded(2)), vec![away()], &[away()]);
         let begun_newer = Log::session(SessionCreated { schema_version: 2, ..header() });
-        check_upgraded(&begun_newer, &[grant.clone()], &[grant]);
+        check_upgraded(&begun_newer, vec![grant()], &[grant()]);
     }
 
     #[test]

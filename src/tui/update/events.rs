@@ -83,14 +83,11 @@ pub(super) fn move_through(
     action: MoveAction,
     (rows, in_sight): (usize, usize),
 ) {
-    match &mut events.page {
-        Some(page) => {
-            let last = rows.saturating_sub(in_sight);
-            page.scroll = scrolled(page.scroll, action, in_sight, last);
-        }
-        None => {
-            let last = rows.saturating_sub(1);
-            events.selected = scrolled(events.selected, action, in_sight, last);
-        }
+    if let Some(page) = &mut events.page {
+        let last = rows.saturating_sub(in_sight);
+        page.scroll = scrolled(page.scroll, action, in_sight, last);
+    } else {
+        let last = rows.saturating_sub(1);
+        events.selected = scrolled(events.selected, action, in_sight, last);
     }
 }

@@ -56,11 +56,7 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         Notice::UnsentChanged { session, messages } => unsent::changed(state, &session, messages),
         Notice::TakenBack { session, event } => unsent::taken_back(state, &session, &event),
         Notice::Inspected(inspected) => events::inspected(state, inspected),
-        Notice::Compacted(session) => {
-            let here = state.session() == Some(&session);
-            let what = if here { "It is" } else { "The other session is" };
-            tell(state, format!("{what} summed up; the next turn begins with the summary"));
-        }
+        Notice::Compacted(session) => compacted(state, &session),
         Notice::Forked { of, session } => fork::forked(state, &of, &session, out),
         Notice::Deleted(sessions) => {
             can_be_undone(state, "Deleted", Undo::Deleted(sessions));
@@ -98,6 +94,11 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         Notice::SetAside(set_aside) => problem(state, set_aside.to_string()),
         Notice::Refused { what, why } => refused(state, &what, why, out),
     }
+}
+
+fn compacted(state: &mut State, session: &SessionId) {
+    let what = if state.session() == Some(session) { "It is" } else { "The other session is" };
+    tell(state, format!("{what} summed up; the next turn begins with the summary"));
 }
 
 fn can_be_undone(state: &mut State, did: &str, undo: Undo) {

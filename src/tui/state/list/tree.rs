@@ -86,9 +86,9 @@ pub struct Order {
 /// The sessions at the top, in every order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Roots {
-    by_activity: BTreeSet<Place>,
-    by_creation: BTreeSet<Place>,
-    by_title: BTreeSet<Place>,
+    activity: BTreeSet<Place>,
+    creation: BTreeSet<Place>,
+    title: BTreeSet<Place>,
 }
 
 /// See the module. It keeps ids and what they are sorted by; the entries are the list's. A session
@@ -220,9 +220,9 @@ impl Tree {
             Shown::Archived => &self.archived,
         };
         match order.sort {
-            SortBy::Activity => &roots.by_activity,
-            SortBy::Creation => &roots.by_creation,
-            SortBy::Title => &roots.by_title,
+            SortBy::Activity => &roots.activity,
+            SortBy::Creation => &roots.creation,
+            SortBy::Title => &roots.title,
         }
     }
 
@@ -235,16 +235,16 @@ impl Tree {
 
     fn insert_root(&mut self, entry: &SessionIndexEntry) {
         let roots = self.roots_of(entry);
-        roots.by_activity.insert(Place::of(entry, SortBy::Activity));
-        roots.by_creation.insert(Place::of(entry, SortBy::Creation));
-        roots.by_title.insert(Place::of(entry, SortBy::Title));
+        roots.activity.insert(Place::of(entry, SortBy::Activity));
+        roots.creation.insert(Place::of(entry, SortBy::Creation));
+        roots.title.insert(Place::of(entry, SortBy::Title));
     }
 
     fn remove_root(&mut self, entry: &SessionIndexEntry) {
         let roots = self.roots_of(entry);
-        roots.by_activity.remove(&Place::of(entry, SortBy::Activity));
-        roots.by_creation.remove(&Place::of(entry, SortBy::Creation));
-        roots.by_title.remove(&Place::of(entry, SortBy::Title));
+        roots.activity.remove(&Place::of(entry, SortBy::Activity));
+        roots.creation.remove(&Place::of(entry, SortBy::Creation));
+        roots.title.remove(&Place::of(entry, SortBy::Title));
     }
 
     fn unlink(&mut self, old: &SessionIndexEntry) {

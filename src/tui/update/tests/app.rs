@@ -111,6 +111,14 @@ impl App {
                     .find(|s| s.turns.last().is_some_and(|last| last.id == turn));
                 session.map(cancel).unwrap_or_default()
             }
+            command => self.serve_session(command, mood),
+        }
+    }
+
+    /// As [`serve`](Self::serve), what is done with whole sessions.
+    fn serve_session(&mut self, command: Command, mood: Mood) -> Vec<Notice> {
+        let refused = |what| vec![Notice::Refused { what, why: "refused".into() }];
+        match command {
             Command::Delete(ids) => {
                 self.sessions.retain(|session| !ids.contains(&session.id));
                 let gone = ids.iter().cloned();
@@ -131,7 +139,19 @@ impl App {
             Command::Archive { sessions, archived } => {
                 vec![Notice::Archived { sessions, archived }]
             }
-            Command::Close
+            // `serve` has taken these already.
+            Command::SaveDraft { .. }
+            | Command::AppendDraft { .. }
+            | Command::LoadDraft(_)
+            | Command::Remember(_)
+            | Command::Open(_)
+            | Command::Unsent(_)
+            | Command::Send(_)
+            | Command::Decide(_)
+            | Command::Answer { .. }
+            | Command::Stop(_)
+            // These change nothing that is looked at.
+            | Command::Close
             | Command::Purge(_)
             | Command::Compact(_)
             | Command::Inspect(_)
@@ -229,19 +249,15 @@ impl App {
                 let what = Refused::TakeBack { session: session.clone(), event: event.clone() };
                 let waits = self.unsent.entry(session.clone()).or_default();
                 let at = waits.iter().position(|message| message.id == event);
-                match at.filter(|_| mood == Mood::Willing) {
-                    Some(at) => {
-                        waits.remove(at);
-                        vec![self.waiting_in(&session), Notice::TakenBack { session, event }]
-                    }
+                let message = at.map(|at| waits.remove(at));
+                let told = if message.is_some() && mood == Mood::Willing {
+                    Notice::TakenBack { session: session.clone(), event }
+                } else {
                     // It was claimed meanwhile.
-                    None => {
-                        let claimed = at.map(|at| waits.remove(at).text);
-                        self.sent.extend(claimed);
-                        let refused = Notice::Refused { what, why: "claimed".into() };
-                        vec![self.waiting_in(&session), refused]
-                    }
-                }
+                    self.sent.extend(message.map(|message| message.text));
+                    Notice::Refused { what, why: "claimed".into() }
+                };
+                vec![self.waiting_in(&session), told]
             }
         }
     }

@@ -144,11 +144,6 @@ impl Monitor {
                     || (pressed == Some(key("y")) && asked);
                 assert!(meant, "{turn} stopped by {pressed:?}");
             }
-            Command::Delete(ids) => {
-                assert_eq!(pressed, Some(key("y")));
-                assert!(confirms(before, About::Delete(ids.clone())));
-            }
-            Command::Restore(_) => assert_eq!(pressed, Some(key("u"))),
             Command::Resume(session) => {
                 let offered = confirms(before, About::Interrupted(session.clone()));
                 let meant = pressed == Some(key("C")) || (pressed == Some(key("r")) && offered);
@@ -166,13 +161,24 @@ impl Monitor {
                 let meant = pressed == Some(key("Enter")) || later || resumed;
                 assert!(meant, "sent by {pressed:?}");
             }
+            command => self.check_session(before, pressed, command),
+        }
+    }
+
+    /// As for any command, what is done with whole sessions.
+    fn check_session(&self, before: &State, pressed: Option<Key>, command: &Command) {
+        match command {
+            Command::Delete(ids) => {
+                assert_eq!(pressed, Some(key("y")));
+                assert!(confirms(before, About::Delete(ids.clone())));
+            }
+            Command::Restore(_) => assert_eq!(pressed, Some(key("u"))),
             Command::Unsent(Unsent::TakeBack { .. }) => assert_eq!(pressed, Some(key("Alt-Up"))),
             Command::Unsent(Unsent::Release(_)) => assert_eq!(pressed, Some(key("Alt-S"))),
             Command::Archive { archived, .. } => {
                 let undone = pressed == Some(key("u")) && !archived;
                 assert!(pressed == Some(key("a")) || undone, "put away by {pressed:?}");
             }
-            Command::Purge(_) => assert_eq!(pressed, Some(key("Enter"))),
             Command::Fork { .. } => {
                 assert!(pressed == Some(key("e")) || pressed == Some(key("f")), "{pressed:?}");
             }
@@ -180,8 +186,15 @@ impl Monitor {
                 assert_eq!(pressed, Some(key("k")));
                 assert_eq!(self.last_key.map(|(key, _)| key), Some(key("Ctrl-X")));
             }
-            Command::Rename { .. } => assert_eq!(pressed, Some(key("Enter"))),
-            Command::Open(_)
+            Command::Rename { .. } | Command::Purge(_) => assert_eq!(pressed, Some(key("Enter"))),
+            // `check_command` has looked at the first ones.
+            Command::Decide(_)
+            | Command::Answer { .. }
+            | Command::Stop(_)
+            | Command::Resume(_)
+            | Command::CloseInterrupted(_)
+            | Command::Send(_)
+            | Command::Open(_)
             | Command::Close
             | Command::Inspect(_)
             | Command::SaveDraft { .. }

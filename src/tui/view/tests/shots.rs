@@ -394,7 +394,7 @@ fn the_event_view_shows_the_log_of_a_turn_and_each_event_whole() {
         offset,
         at: scenes::at("10:31:00"),
         kind: kinds[usize::try_from(offset % 3).unwrap()],
-        model_call: (offset % 3 > 0).then_some(offset / 3),
+        model_call: (!offset.is_multiple_of(3)).then_some(offset / 3),
         tool: None,
     };
     let json = format!(
