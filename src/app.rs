@@ -14,6 +14,7 @@ pub mod log;
 pub mod notice;
 pub mod notify;
 pub mod onlook;
+pub mod paged;
 mod perform;
 mod providers;
 mod shut_down;
@@ -108,11 +109,13 @@ impl App {
     }
 
     /// The session in which somebody last did something, as far as the index knows; damaged ones
-    /// and those of agents and jobs do not count.
+    /// those that were put away, and those of agents and jobs do not count.
     #[must_use]
     pub fn latest_session(&self) -> Option<SessionId> {
         let entries = self.graph.sessions.list_sessions();
-        let own = entries.iter().filter(|entry| entry.error.is_none() && entry.origin.is_none());
+        let own = entries
+            .iter()
+            .filter(|entry| entry.error.is_none() && entry.origin.is_none() && !entry.archived);
         own.max_by_key(|entry| entry.active_at).map(|entry| entry.session_id.clone())
     }
 

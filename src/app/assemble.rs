@@ -158,6 +158,7 @@ impl App {
             sessions: graph.sessions.clone(),
             turns: graph.turn_logs.clone(),
             subscription: hub.subscribe(Interest::Everything),
+            queue: graph.sessions.follow_queue(),
             hub,
             notices: notices.clone(),
             tasks: tasks.clone(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::id::{SessionId, ToolCallId, TurnId};
+use crate::base::id::{EventId, SessionId, ToolCallId, TurnId};
 use crate::domain::agent::RequestedAgent;
 use crate::domain::message::UserMessage;
 use crate::domain::question::Answer;
@@ -15,8 +15,11 @@ pub enum Command {
     Open(SessionId),
     /// Stop following the session that was opened.
     Close,
-    /// Send a message: into the session, or into a new one that it creates.
+    /// Send a message: into the session, where it waits while it cannot be delivered, or into a new
+    /// one that it creates.
     Send(Send),
+    /// Something about the messages that wait to be delivered.
+    Unsent(Unsent),
     /// Decide on a call that waits for permission.
     Decide(Decide),
     /// Answer, or dismiss, a form of questions.
@@ -41,10 +44,32 @@ pub enum Command {
         /// Its new name.
         title: String,
     },
+    /// Make a new session of the turns of one up to a place.
+    Fork {
+        /// The session.
+        session: SessionId,
+        /// The last turn that is taken over; without it, none is.
+        at: Option<TurnId>,
+        /// What stands in the composer of the fork.
+        draft: Draft,
+    },
+    /// Sum up what was said in a session; its next turn begins with that.
+    Compact(SessionId),
+    /// Look at the log of a turn.
+    Inspect(Inspect),
     /// Delete sessions; they can be restored for some days.
     Delete(Vec<SessionId>),
+    /// Put sessions away, or get them back.
+    Archive {
+        /// The sessions.
+        sessions: Vec<SessionId>,
+        /// Whether they are put away.
+        archived: bool,
+    },
     /// Take deletions back.
     Restore(Vec<SessionId>),
+    /// Destroy sessions at once and for good, with the turns that nothing else reaches.
+    Purge(Vec<SessionId>),
     /// Keep what is in a composer.
     SaveDraft {
         /// Whose it is.
@@ -77,6 +102,42 @@ pub struct Send {
     pub message: Arc<UserMessage>,
     /// Who is to answer and how.
     pub settings: SendSettings,
+}
+
+/// Something to look at in the log of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspect {
+    /// The turn.
+    pub turn: TurnId,
+    /// What of it.
+    pub what: InspectWhat,
+}
+
+/// What is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InspectWhat {
+    /// All of its events, a line each.
+    Events,
+    /// The event with this offset, from 1.
+    Event(u64),
+    /// The exact request of this model call.
+    Request(u64),
+}
+
+/// What is done about messages that wait to be delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unsent {
+    /// Let those of a session go that are held.
+    Release(SessionId),
+    /// Take one back into the composer of its session.
+    TakeBack {
+        /// The session.
+        session: SessionId,
+        /// The message.
+        event: EventId,
+        /// The composer with the message in it: that is kept before the message goes.
+        draft: Draft,
+    },
 }
 
 /// Who is to answer, and how.

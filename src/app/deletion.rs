@@ -101,6 +101,18 @@ impl App {
         self.graph.clock.now().since(removed.at).as_millis() >= u128::from(kept_ms)
     }
 
+    /// Destroys sessions, and what was half typed in them.
+    pub(super) async fn purge(&self, ids: Vec<SessionId>) {
+        for session in ids {
+            let drafts = self.drafts_of(&session).await;
+            if let Err(error) = self.graph.sessions.purge_session(&session).await {
+                self.tell(refused(Refused::Session(session), &error)).await;
+                continue;
+            }
+            self.wait_for(|done| Keep::SetAside { session, drafts, place: None, done }).await;
+        }
+    }
+
     /// Destroys what was deleted longer ago than it is kept.
     pub(super) async fn destroy_expired(&self) {
         let removed = match self.graph.store.removed().await {

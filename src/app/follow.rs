@@ -5,10 +5,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::app::notice::{LoadedTurn, Notice, TurnView};
+use crate::app::notice::{LoadedTurn, Notice, Refused, TurnView, UnsentMessage};
+use crate::app::perform::refused;
 use crate::base::id::{SessionId, TurnId};
 use crate::base::tasks::Tasks;
 use crate::domain::session::state::{SessionState, SessionTurn};
@@ -16,6 +17,7 @@ use crate::domain::turn::live::{LiveEvent, News, OpenCall};
 use crate::domain::turn::state::TurnState;
 use crate::runtime::hub::{Hub, Received, Subscription};
 use crate::sessions::Sessions;
+use crate::sessions::api::QueueChanged;
 use crate::sessions::error::SessionError;
 use crate::store::error::StoreError;
 use crate::store::turn_repo::TurnRepo;
@@ -31,6 +33,8 @@ pub(super) struct Follower {
     pub(super) turns: TurnRepo,
     pub(super) hub: Hub,
     pub(super) subscription: Subscription,
+    /// Where something else waits to be delivered.
+    pub(super) queue: broadcast::Receiver<QueueChanged>,
     pub(super) notices: mpsc::Sender<Notice>,
     pub(super) tasks: Tasks,
     pub(super) open: Option<OpenSession>,
@@ -58,7 +62,7 @@ impl Follower {
         loop {
             let listened = tokio::select! {
                 biased;
-                // Both are safe to drop: what was not taken is still there.
+                // All are safe to drop: what was not taken is still there.
                 changed = asked.changed() => {
                     if changed.is_err() {
                         return;
@@ -67,6 +71,10 @@ impl Follower {
                     self.show(session).await
                 }
                 received = self.subscription.next() => self.pass_on(received).await,
+                changed = self.queue.recv() => {
+                    // One that lagged looks anew, whatever it missed.
+                    self.tell_unsent(changed.ok().map(|changed| changed.session)).await
+                }
             };
             if !listened {
                 return;
@@ -159,12 +167,37 @@ impl Follower {
             return false;
         }
         let open = OpenSession { state, watched: Vec::new(), loading: CancellationToken::new() };
-        let open = self.open.insert(open);
+        self.open = Some(open);
+        if !self.tell_unsent(None).await {
+            return false;
+        }
+        let Some(open) = &mut self.open else { return true };
         let Some(last) = open.state.latest().cloned() else { return true };
         // From here on nothing of it is missed; what is told twice has an offset to know it by.
         let joined = self.subscription.watch(&last.id);
         open.watched.push(last.id.clone());
         self.show_turns(&last, joined.running, joined.open_call).await
+    }
+
+    /// Tells what waits in the session that is open, unless it is another one that changed.
+    async fn tell_unsent(&self, changed: Option<SessionId>) -> bool {
+        let Some(open) = &self.open else { return true };
+        let session = open.state.id.clone();
+        if changed.is_some_and(|changed| changed != session) {
+            return true;
+        }
+        let notice = match self.sessions.waiting_messages(&session).await {
+            Ok(waiting) => {
+                let unsent = waiting.into_iter().map(|it| UnsentMessage {
+                    id: it.id,
+                    text: it.text,
+                    held: it.held,
+                });
+                Notice::UnsentChanged { session, messages: unsent.collect() }
+            }
+            Err(error) => refused(Refused::Session(session), &error),
+        };
+        self.tell(notice).await
     }
 
     /// Where a session is that is not in its place, as the list knows.

@@ -28,6 +28,12 @@ pub(super) enum Keep {
         of: DraftOf,
         draft: Draft,
     },
+    /// As `Save`, and say whether it went well before something depends on it.
+    SaveFirst {
+        of: DraftOf,
+        draft: Draft,
+        done: oneshot::Sender<bool>,
+    },
     /// Typed before the draft was loaded: it comes behind that.
     Append {
         of: DraftOf,
@@ -98,6 +104,12 @@ impl Keeper {
                 self.sending.remove(&of);
                 self.save(&of, &draft).await;
             }
+            Keep::SaveFirst { of, draft, done } => {
+                self.sending.remove(&of);
+                let is_kept = self.save(&of, &draft).await;
+                // Nobody waiting for it is no error.
+                done.send(is_kept).ok();
+            }
             Keep::Append { of, typed } => {
                 self.sending.remove(&of);
                 let draft: Draft = self.read(&draft_name(&of)).await.unwrap_or_default();
@@ -129,12 +141,13 @@ impl Keeper {
                 self.write("history.json", &history).await;
                 self.history = history;
             }
-            Keep::List(settings) => self.write("list.json", &settings).await,
+            Keep::List(settings) => drop(self.write("list.json", &settings).await),
             Keep::Done(done) => said(done),
         }
     }
 
-    async fn save(&self, of: &DraftOf, draft: &Draft) {
+    /// Saves a draft where it belongs; whether it is safe.
+    async fn save(&self, of: &DraftOf, draft: &Draft) -> bool {
         let name = draft_name(of);
         let place = match of {
             DraftOf::Session(session) => self.gone.get(session),
@@ -144,18 +157,20 @@ impl Keeper {
             None if *draft == Draft::default() => self.forget(&name).await,
             None => self.write(&name, draft).await,
             Some(Some(removed)) => {
-                let (Some(name), Some(text)) = (scratch_name(&name), json(draft)) else { return };
-                self.told(self.scratch.put_aside(removed, &name, &text).await).await;
+                let (Some(name), Some(text)) = (scratch_name(&name), json(draft)) else {
+                    return false;
+                };
+                self.told(self.scratch.put_aside(removed, &name, &text).await).await
             }
             // Its session was destroyed.
-            Some(None) => {}
+            Some(None) => false,
         }
     }
 
     async fn set_aside(&self, drafts: &[DraftOf], place: Option<&Removed>) {
         let names: Vec<_> = drafts.iter().filter_map(|of| scratch_name(&draft_name(of))).collect();
         match place {
-            Some(removed) => self.told(self.scratch.set_aside(removed, &names).await).await,
+            Some(removed) => drop(self.told(self.scratch.set_aside(removed, &names).await).await),
             None => {
                 for name in &names {
                     self.told(self.scratch.remove(name).await).await;
@@ -177,21 +192,21 @@ impl Keeper {
         read.inspect_err(|error| tracing::warn!(?name, %error, "what was kept is unreadable")).ok()
     }
 
-    async fn write<T: Serialize>(&self, name: &str, value: &T) {
-        let (Some(name), Some(text)) = (scratch_name(name), json(value)) else { return };
-        self.told(self.scratch.put(&name, &text).await).await;
+    async fn write<T: Serialize>(&self, name: &str, value: &T) -> bool {
+        let (Some(name), Some(text)) = (scratch_name(name), json(value)) else { return false };
+        self.told(self.scratch.put(&name, &text).await).await
     }
 
-    async fn forget(&self, name: &str) {
-        let Some(name) = scratch_name(name) else { return };
-        self.told(self.scratch.remove(&name).await).await;
+    async fn forget(&self, name: &str) -> bool {
+        let Some(name) = scratch_name(name) else { return false };
+        self.told(self.scratch.remove(&name).await).await
     }
 
-    /// Tells what was not kept.
-    async fn told<E: std::error::Error>(&self, kept: Result<(), E>) {
-        if let Err(error) = kept {
-            self.tell(refused(Refused::Keep, &error)).await;
-        }
+    /// Tells what was not kept; whether it was.
+    async fn told<E: std::error::Error>(&self, kept: Result<(), E>) -> bool {
+        let Err(error) = kept else { return true };
+        self.tell(refused(Refused::Keep, &error)).await;
+        false
     }
 
     async fn tell(&self, notice: Notice) {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::app::command::{Draft, DraftOf, ListSettings};
-use crate::base::id::{SessionId, TurnId};
+use crate::app::command::{Draft, DraftOf, InspectWhat, ListSettings};
+use crate::app::paged::Paged;
+use crate::base::clock::Timestamp;
+use crate::base::id::{EventId, SessionId, TurnId};
 use crate::domain::agent::ModelDescriptor;
 use crate::domain::session::entry::SessionIndexEntry;
 use crate::domain::session::state::SessionState;
@@ -45,6 +47,13 @@ pub enum Notice {
         /// Its state, or why it cannot be read.
         state: Result<Arc<SessionState>, String>,
     },
+    /// The session that is open amounts to something else now, beyond a new turn.
+    SessionChanged {
+        /// The session.
+        session: SessionId,
+        /// Its state.
+        state: Arc<SessionState>,
+    },
     /// Turns of the open session: all of them once after opening, the latest first; again for a
     /// turn whose live stream had a gap.
     TurnsLoaded {
@@ -74,8 +83,48 @@ pub enum Notice {
         /// Its turn.
         turn: TurnId,
     },
+    /// A message was taken and waits: its session cannot take it yet, or others wait before it.
+    Queued {
+        /// The composer that it came from.
+        from: DraftOf,
+        /// Its session.
+        session: SessionId,
+    },
+    /// What waits to be delivered in the open session, the oldest first: once after opening, and
+    /// when it changes.
+    UnsentChanged {
+        /// The session.
+        session: SessionId,
+        /// What waits.
+        messages: Vec<UnsentMessage>,
+    },
+    /// A message that waited was taken back; it is in the draft and nowhere else.
+    TakenBack {
+        /// Its session.
+        session: SessionId,
+        /// The message.
+        event: EventId,
+    },
+    /// What was said in a session was summed up.
+    Compacted(SessionId),
+    /// What was found in the log of a turn.
+    Inspected(Inspected),
+    /// A session was forked.
+    Forked {
+        /// The session.
+        of: SessionId,
+        /// The fork, with its draft.
+        session: SessionId,
+    },
     /// Sessions were deleted and can be restored.
     Deleted(Vec<SessionId>),
+    /// Sessions were put away, or are back.
+    Archived {
+        /// The sessions.
+        sessions: Vec<SessionId>,
+        /// Whether they were put away.
+        archived: bool,
+    },
     /// Sessions were restored.
     Restored(Vec<SessionId>),
     /// What was in a composer, as it was asked for; empty if nothing was.
@@ -119,6 +168,53 @@ pub enum Notice {
     },
 }
 
+/// What was found in the log of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Inspected {
+    /// Its events.
+    Events {
+        /// The turn.
+        turn: TurnId,
+        /// The events in order, or why there are none.
+        events: Result<Arc<[EventLine]>, String>,
+    },
+    /// One of them, or a request.
+    Text {
+        /// The turn.
+        turn: TurnId,
+        /// Which.
+        what: InspectWhat,
+        /// Its JSON, or why there is none.
+        text: Result<Arc<Paged>, String>,
+    },
+}
+
+/// An event of a turn's log, in a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventLine {
+    /// Its offset, from 1.
+    pub offset: u64,
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// What happened, as the log names it.
+    pub kind: &'static str,
+    /// The model call that it belongs to, if to one.
+    pub model_call: Option<u64>,
+    /// The tool that it is about, if about one.
+    pub tool: Option<String>,
+}
+
+/// A message that waits to be delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnsentMessage {
+    /// The message.
+    pub id: EventId,
+    /// What it says.
+    pub text: String,
+    /// Whether it goes only when the person says so.
+    pub held: bool,
+}
+
 /// A turn of the open session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadedTurn {
@@ -148,6 +244,13 @@ pub struct TurnView {
 pub enum Refused {
     /// Sending from this composer; the draft is still there.
     Send(DraftOf),
+    /// Taking this message back into the composer of this session.
+    TakeBack {
+        /// The session.
+        session: SessionId,
+        /// The message.
+        event: EventId,
+    },
     /// A decision or an answer to a call of this turn.
     Respond(TurnId),
     /// Stopping this turn.

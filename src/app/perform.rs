@@ -1,21 +1,19 @@
 //! Commands: each is carried out in the background; what comes of it is a notice.
 
-use std::sync::Arc;
-
-use jiff::tz::TimeZone;
+mod conversation;
+mod inspect;
+mod queue;
 
 use crate::agents::builtin;
 use crate::agents::scratch;
-use crate::app::command::{Command, Decide, Draft, DraftOf, Send};
+use crate::app::command::{Command, Decide, Draft, DraftOf, Send, Unsent};
 use crate::app::keep::Keep;
 use crate::app::notice::{Notice, Refused};
 use crate::app::{Access, App};
 use crate::base::id::{SessionId, ToolCallId, TurnId};
 use crate::domain::agent::{ModelDescriptor, RequestedAgent};
 use crate::domain::json::Json;
-use crate::domain::message::UserMessage;
-use crate::sessions::api::{NewSession, SendMessageConfig, SessionFolder};
-use crate::sessions::circumstances::with_circumstances;
+use crate::sessions::api::{NewSession, SendMessageConfig, Sent, SessionFolder};
 use crate::sessions::error::SessionError;
 
 impl App {
@@ -35,6 +33,7 @@ impl App {
             Command::LoadDraft(of) => self.keep(Keep::Load(of)),
             Command::Remember(text) => self.keep(Keep::Remember(text)),
             Command::SaveListSettings(settings) => self.keep(Keep::List(settings)),
+            Command::Unsent(unsent) => self.unsent(unsent),
             command => {
                 if let Command::Send(send) = &command {
                     self.keep(Keep::Sending(send.from.clone()));
@@ -51,8 +50,12 @@ impl App {
             return None;
         }
         match command {
-            Command::Open(_) | Command::Close | Command::LoadDraft(_) => None,
+            Command::Open(_) | Command::Close | Command::LoadDraft(_) | Command::Inspect(_) => None,
             Command::Send(send) => Some(Refused::Send(send.from.clone())),
+            Command::Unsent(Unsent::TakeBack { session, event, .. }) => {
+                let (session, event) = (session.clone(), event.clone());
+                Some(Refused::TakeBack { session, event })
+            }
             Command::Decide(Decide { turn, .. }) | Command::Answer { turn, .. } => {
                 Some(Refused::Respond(turn.clone()))
             }
@@ -60,10 +63,14 @@ impl App {
             Command::Resume(session) | Command::CloseInterrupted(session) => {
                 Some(Refused::Resume(session.clone()))
             }
-            Command::Rename { session, .. } => Some(Refused::Session(session.clone())),
-            Command::Delete(sessions) | Command::Restore(sessions) => {
-                sessions.first().cloned().map(Refused::Session)
-            }
+            Command::Rename { session, .. }
+            | Command::Fork { session, .. }
+            | Command::Compact(session)
+            | Command::Unsent(Unsent::Release(session)) => Some(Refused::Session(session.clone())),
+            Command::Delete(sessions)
+            | Command::Restore(sessions)
+            | Command::Purge(sessions)
+            | Command::Archive { sessions, .. } => sessions.first().cloned().map(Refused::Session),
             Command::SaveDraft { .. }
             | Command::AppendDraft { .. }
             | Command::Remember(_)
@@ -97,19 +104,38 @@ impl App {
                 let done = sessions.close_interrupted(&session).await;
                 self.settle(done, Refused::Resume(session)).await;
             }
+            command => self.change(command).await,
+        }
+    }
+
+    /// Carries out what is done with whole sessions.
+    async fn change(&self, command: Command) {
+        match command {
             Command::Rename { session, title } => {
-                let done = sessions.set_title(&session, &title).await;
+                let done = self.graph.sessions.set_title(&session, &title).await;
                 self.settle(done, Refused::Session(session)).await;
             }
+            Command::Fork { session, at, draft } => self.fork(session, at, draft).await,
+            Command::Compact(session) => self.compact(session).await,
+            Command::Inspect(inspect) => self.inspect(inspect).await,
             Command::Delete(ids) => self.delete(ids).await,
             Command::Restore(ids) => self.restore(ids).await,
-            // `perform` has taken these already.
-            Command::Open(_)
+            Command::Purge(ids) => self.purge(ids).await,
+            Command::Archive { sessions, archived } => self.archive(sessions, archived).await,
+            // `perform` and `carry_out` have taken these already.
+            Command::Send(_)
+            | Command::Decide(_)
+            | Command::Answer { .. }
+            | Command::Stop(_)
+            | Command::Resume(_)
+            | Command::CloseInterrupted(_)
+            | Command::Open(_)
             | Command::Close
             | Command::SaveDraft { .. }
             | Command::AppendDraft { .. }
             | Command::LoadDraft(_)
             | Command::Remember(_)
+            | Command::Unsent(_)
             | Command::SaveListSettings(_) => {}
         }
     }
@@ -118,15 +144,20 @@ impl App {
         let from = send.from.clone();
         match self.try_send(send).await {
             Ok((session, turn)) => {
-                // The message is in the turn's log: its draft has done its duty.
+                // The message is in the turn's log, or waits durably: its draft has done its duty.
                 self.keep(Keep::Sent(from.clone()));
-                self.tell(Notice::Sent { from, session, turn }).await;
+                self.tell(match turn {
+                    Some(turn) => Notice::Sent { from, session, turn },
+                    None => Notice::Queued { from, session },
+                })
+                .await;
             }
             Err(error) => self.tell(refused(Refused::Send(from), &error)).await,
         }
     }
 
-    async fn try_send(&self, send: Send) -> Result<(SessionId, TurnId), SessionError> {
+    /// Sends a message; there is no turn if it waits.
+    async fn try_send(&self, send: Send) -> Result<(SessionId, Option<TurnId>), SessionError> {
         let sessions = &self.graph.sessions;
         let (session, latest) = match send.from {
             DraftOf::Session(session) => {
@@ -147,18 +178,13 @@ impl App {
         };
         if let Some(session) = session {
             self.prepare_scratch(&session).await;
-            let message = self.placed(send.message, &session).await?;
-            let turn = sessions.send_message(&session, message, config).await?;
-            return Ok((session, turn));
+            let begun = sessions.send_or_queue(&session, send.message, config).await?;
+            return Ok((session, turn_of(begun)));
         }
         let session = sessions.create_session(self.new_session(&agent)).await?;
         self.prepare_scratch(&session).await;
-        let begun = match self.placed(send.message, &session).await {
-            Ok(message) => sessions.send_message(&session, message, config).await,
-            Err(error) => Err(error),
-        };
-        match begun {
-            Ok(turn) => Ok((session, turn)),
+        match sessions.send_or_queue(&session, send.message, config).await {
+            Ok(begun) => Ok((session, turn_of(begun))),
             Err(error) => {
                 self.take_back(&session).await;
                 Err(error)
@@ -174,18 +200,6 @@ impl App {
             return latest;
         }
         self.graph.default_model.get().model
-    }
-
-    /// The message with its time and the folder of its session.
-    async fn placed(
-        &self,
-        message: Arc<UserMessage>,
-        session: &SessionId,
-    ) -> Result<Arc<UserMessage>, SessionError> {
-        let state = self.graph.sessions.get_session(session).await?;
-        let folder = self.graph.sessions.folder_of(&state);
-        let now = self.graph.clock.now();
-        Ok(with_circumstances(message, now, &TimeZone::system(), &folder))
     }
 
     /// Takes a session back whose first message was refused: it is created with that or not at all.
@@ -237,10 +251,18 @@ impl App {
         }
     }
 
-    async fn settle(&self, done: Result<(), SessionError>, what: Refused) {
+    async fn settle<E: std::error::Error>(&self, done: Result<(), E>, what: Refused) {
         if let Err(error) = done {
             self.tell(refused(what, &error)).await;
         }
+    }
+}
+
+/// The turn that a message began; none if it waits.
+fn turn_of(sent: Sent) -> Option<TurnId> {
+    match sent {
+        Sent::Turn(turn) => Some(turn),
+        Sent::Waits(_) => None,
     }
 }
 

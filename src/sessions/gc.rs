@@ -72,6 +72,7 @@ impl Sessions {
         for member in &family {
             let _lock = self.locks.lock(member).await;
             marks.push(self.closing.mark(member)?);
+            self.queue.hold(member);
             self.compacting.stop(member);
         }
         // Nobody waits for an advance to rest while holding a lock.
@@ -86,8 +87,7 @@ impl Sessions {
         })?;
         let store = self.parts.repo.store();
         for member in &family {
-            let removed = self.parts.repo.delete(member).await?;
-            self.index.remove(member);
+            let removed = self.take_out(member).await?;
             store.destroy(&removed).await?;
         }
         self.destroy_turns(&turns).await?;

@@ -7,6 +7,7 @@ use crate::base::id::SessionId;
 use crate::sessions::Sessions;
 use crate::sessions::error::{BeingDeleted, SessionError};
 use crate::sessions::live::Scope;
+use crate::store::error::StoreError;
 use crate::store::log::{LogKind, Removed};
 
 /// The sessions that are being deleted: nothing new starts in them.
@@ -65,6 +66,12 @@ impl Sessions {
         // Nobody waits for an advance to rest while holding the session's lock.
         stopping.rested().await;
         let _lock = self.locks.lock(session).await;
+        Ok(self.take_out(session).await?)
+    }
+
+    /// Takes a session out of the store and the index, in which nothing runs any more, and what waits
+    /// in it aside. Called under its lock.
+    pub(super) async fn take_out(&self, session: &SessionId) -> Result<Removed, StoreError> {
         let removed = self.parts.repo.delete(session).await?;
         {
             let _queue = self.queue.lock(session).await;

@@ -38,6 +38,7 @@ actions! {
         WaitingList "waiting-list" "Show all that waits for you",
         NewSession "new-session" "New session",
         ToggleList "toggle-list" "Show or hide the session list",
+        Compact "compact" "Sum up what was said, to make room",
         Redraw "redraw" "Redraw the screen",
         Suspend "suspend" "Suspend to the shell",
         Quit "quit" "Quit",
@@ -70,7 +71,10 @@ actions! {
         Mark "mark-session" "Mark",
         Rename "rename-session" "Rename",
         Delete "delete-session" "Delete",
-        Undo "undo-delete" "Undo the deletion",
+        Undo "undo-delete" "Take the last deletion or archiving back",
+        Purge "purge-session" "Destroy for good",
+        Archive "archive-session" "Put away, or get back",
+        ShowArchived "show-archived" "Show what is put away, or what is not",
     }
 }
 
@@ -96,6 +100,9 @@ actions! {
         CopyMessage "copy-message" "Copy the message",
         CopyCode "copy-code" "Copy a code block",
         CopyTurn "copy-turn" "Copy the whole turn",
+        Edit "edit-message" "Edit your message in a fork",
+        Fork "fork-session" "Fork at this turn",
+        Events "show-events" "Show the events of the turn",
     }
 }
 
@@ -137,6 +144,8 @@ actions! {
         HistoryUp "history-up" "Line up, or older message",
         HistoryDown "history-down" "Line down, or newer message",
         Complete "complete" "Complete, or next pane",
+        TakeBack "take-back" "Take the last waiting message back",
+        SendWaiting "send-waiting" "Send the messages that are held",
         DeleteOrQuit "delete-or-quit" "Delete forwards; quit when empty",
     }
 }
@@ -168,9 +177,19 @@ actions! {
 }
 
 actions! {
+    /// Looking at the log of a turn.
+    InspectAction {
+        Open "open-event" "Show the event",
+        Request "show-request" "Show what was sent to the model",
+        Copy "copy-event" "Copy what is shown",
+    }
+}
+
+actions! {
     /// Dialogs: confirming, a field to fill in, filters. They close with "escape".
     DialogAction {
         Accept "accept" "Accept",
+        Resume "resume-and-send" "Go on with the interrupted turn",
     }
 }
 
@@ -197,6 +216,8 @@ pub enum Action {
     Composer(ComposerAction),
     /// See [`EditAction`].
     Edit(EditAction),
+    /// See [`InspectAction`].
+    Inspect(InspectAction),
     /// See [`DialogAction`].
     Dialog(DialogAction),
 }
@@ -214,6 +235,7 @@ impl Action {
             .chain(WaitingAction::ALL.iter().map(|action| Self::Waiting(*action)))
             .chain(ComposerAction::ALL.iter().map(|action| Self::Composer(*action)))
             .chain(EditAction::ALL.iter().map(|action| Self::Edit(*action)))
+            .chain(InspectAction::ALL.iter().map(|action| Self::Inspect(*action)))
             .chain(DialogAction::ALL.iter().map(|action| Self::Dialog(*action)))
     }
 
@@ -231,6 +253,7 @@ impl Action {
             Self::Waiting(action) => action.name(),
             Self::Composer(action) => action.name(),
             Self::Edit(action) => action.name(),
+            Self::Inspect(action) => action.name(),
             Self::Dialog(action) => action.name(),
         }
     }
@@ -249,6 +272,7 @@ impl Action {
             Self::Waiting(action) => action.label(),
             Self::Composer(action) => action.label(),
             Self::Edit(action) => action.label(),
+            Self::Inspect(action) => action.label(),
             Self::Dialog(action) => action.label(),
         }
     }
@@ -267,6 +291,7 @@ impl Action {
             Self::Waiting(_) => "Waiting",
             Self::Composer(_) => "Composer",
             Self::Edit(_) => "Editing",
+            Self::Inspect(_) => "Events",
             Self::Dialog(_) => "Dialog",
         }
     }

@@ -250,7 +250,7 @@ mod tests {
         check_lookup(&keymap, &ANSWER, "Ctrl-X", Lookup::Pending);
         check_lookup(&keymap, &ANSWER, "Ctrl-X d", dismiss);
         check_lookup(&keymap, &ANSWER, "Ctrl-X q", Lookup::Unbound);
-        check_lookup(&keymap, &COMPOSER, "Ctrl-X", Lookup::Unbound);
+        check_lookup(&keymap, &COMPOSER, "Ctrl-X d", Lookup::Unbound);
     }
 
     #[test]
@@ -306,8 +306,8 @@ mod tests {
                 "config.toml:2:10: no preset is called \"vi\"; there are default, emacs, \
                  multiplexer",
                 "config.toml:3:7: no context is called \"lst\"; there are global, moving, list, \
-                 timeline, permission, question, answer, waiting, composer, editing, help, \
-                 confirm, field, filter",
+                 timeline, permission, question, answer, waiting, composer, editing, events, \
+                 help, confirm, interrupted, field, filter",
                 "config.toml:6:1: no key is called \"Hyper-X\"; keys look like x, Ctrl-X, \
                  Alt-Enter, Shift-Tab, PgUp, F1",
                 "config.toml:7:7: no action is called \"fly\"; help shows the names, \"none\" \

@@ -6,6 +6,7 @@ pub mod choices;
 mod command;
 pub mod dialog;
 mod end;
+pub mod events;
 pub mod help;
 mod json;
 mod message;
@@ -14,6 +15,7 @@ pub mod question;
 pub mod raw;
 pub mod request;
 pub mod typed;
+pub mod unsent;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -303,6 +305,12 @@ pub fn of(item: &Item<'_>, look: &Look<'_>, laid: Laid) -> Rows {
         Body::Call(body) => call::rows(&mut rows, body, look),
         Body::Failure(error) => message::failure(&mut rows, error, look),
         Body::End(body) => end::rows(&mut rows, body, look),
+        Body::Divider(summary) => {
+            message::divider(&mut rows, look);
+            if look.way.fold == Fold::Open {
+                rows.said(summary, (2 * INDENT, Fade::Back), look, laid);
+            }
+        }
     }
     rows
 }

@@ -11,7 +11,9 @@ mod action;
 mod clipboard;
 mod composer;
 mod drafts;
+mod events;
 mod focus;
+mod fork;
 mod hint;
 mod input;
 mod leave;
@@ -27,6 +29,7 @@ mod reading;
 mod session;
 mod text;
 mod timeline;
+mod unsent;
 
 use crate::app::command::{Command, DraftOf};
 use crate::base::id::SessionId;

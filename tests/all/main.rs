@@ -7,6 +7,7 @@
 )]
 
 mod app_drafts;
+mod app_inspect;
 mod app_list;
 mod app_open;
 mod app_send;

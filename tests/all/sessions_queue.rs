@@ -434,6 +434,20 @@ async fn a_message_that_does_not_say_so_is_answered_as_the_one_before_it() {
 }
 
 #[tokio::test]
+async fn what_waits_is_destroyed_with_a_purged_session() {
+    let home = Home::new();
+    let world = SessionWorld::in_files(&home);
+    let (session, _) = busy(&world, &Gate::new(), Script::new()).await;
+    world.queue(&session, "second").await;
+    world.sessions.purge_session(&session).await.expect("purged");
+    for folder in ["var/sessions", "var/deleted"] {
+        let left = std::fs::read_dir(home.work_dir().root().join(folder));
+        assert_eq!(left.map_or(0, Iterator::count), 0, "{folder}");
+    }
+    assert!(world.try_queue(&session, "third").await.is_err());
+}
+
+#[tokio::test]
 async fn what_waits_goes_with_a_deleted_session_and_comes_back_with_it() {
     for world in worlds() {
         let gate = Gate::new();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::tui::action::Action;
+use crate::tui::action::{Action, DialogAction};
 
 /// A place with keys of its own. What has the focus makes a stack of contexts, the nearest first:
 /// `[Composer, Editing, Global]`, or `[Waiting, Moving, Global]`.
@@ -29,10 +29,14 @@ pub enum Context {
     Composer,
     /// Any text that is being typed: below it, characters are text and no keys.
     Editing,
+    /// The events of a turn.
+    Events,
     /// The help screen.
     Help,
     /// A question with yes and no.
     Confirm,
+    /// The question what is to become of an interrupted turn.
+    Interrupted,
     /// One line that was asked for, such as a title; above [`Context::Editing`].
     Field,
     /// The filter of a list; above [`Context::Editing`].
@@ -40,7 +44,7 @@ pub enum Context {
 }
 
 impl Context {
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::Global,
         Self::Moving,
         Self::List,
@@ -51,8 +55,10 @@ impl Context {
         Self::Waiting,
         Self::Composer,
         Self::Editing,
+        Self::Events,
         Self::Help,
         Self::Confirm,
+        Self::Interrupted,
         Self::Field,
         Self::Filter,
     ];
@@ -71,8 +77,10 @@ impl Context {
             Self::Waiting => "waiting",
             Self::Composer => "composer",
             Self::Editing => "editing",
+            Self::Events => "events",
             Self::Help => "help",
             Self::Confirm => "confirm",
+            Self::Interrupted => "interrupted",
             Self::Field => "field",
             Self::Filter => "filter",
         }
@@ -92,9 +100,11 @@ impl Context {
             Action::Waiting(_) => self == Self::Waiting,
             Action::Composer(_) => self == Self::Composer,
             Action::Edit(_) => self.is_text(),
-            Action::Dialog(_) => {
-                matches!(self, Self::Confirm | Self::Field | Self::Filter)
+            Action::Inspect(_) => self == Self::Events,
+            Action::Dialog(DialogAction::Accept) => {
+                matches!(self, Self::Confirm | Self::Interrupted | Self::Field | Self::Filter)
             }
+            Action::Dialog(DialogAction::Resume) => self == Self::Interrupted,
         }
     }
 
@@ -108,8 +118,10 @@ impl Context {
             | Self::Permission
             | Self::Question
             | Self::Waiting
+            | Self::Events
             | Self::Help
-            | Self::Confirm => false,
+            | Self::Confirm
+            | Self::Interrupted => false,
         }
     }
 }

@@ -1,10 +1,11 @@
-//! The composer: as high as its text, up to a third of the screen.
+//! The composer: as high as its text, up to a third of the screen, below what waits to be delivered.
 
 use ratatui::layout::{Position, Rect, Size};
 
 use super::{Layout, TextAreaBox, focused_pane};
 use crate::tui::line::Line;
 use crate::tui::rows::typed::Typed;
+use crate::tui::rows::unsent;
 use crate::tui::state::conversation::{Load, Page};
 use crate::tui::state::prompts::PromptKind;
 use crate::tui::state::settings::Access;
@@ -13,6 +14,8 @@ use crate::tui::theme::Ui;
 
 /// The sign before the text, and the space around it.
 const SIGN_COLS: u16 = 3;
+/// What waits to be delivered takes at most so great a part of what is left above the text.
+const UNSENT_PART: u16 = 3;
 /// While a prompt is open, the draft steps back to so many rows.
 const BESIDE_PROMPT_ROWS: u16 = 2;
 
@@ -42,31 +45,35 @@ pub(super) fn lay(layout: &mut Layout, state: &State, right: Rect, size: Size) -
     let most = if open { BESIDE_PROMPT_ROWS } else { size.height / 3 };
     let most = most.min(right.height.saturating_sub(rule_rows + 1)).max(1);
     let rows = u16::try_from(text.row_count()).unwrap_or(u16::MAX).clamp(1, most);
-    let rect = Rect { y: right.bottom() - rows, height: rows, ..right };
+    let free = right.height.saturating_sub(rule_rows + rows);
+    let above =
+        if open { Vec::new() } else { unsent::rows(state, right.width, free / UNSENT_PART) };
+    let above_rows = u16::try_from(above.len()).unwrap_or(0);
+    let height = rows + above_rows;
+    let rect = Rect { y: right.bottom() - height, height, ..right };
 
     let first = text.first_row(usize::from(rows));
     let has_focus = focused_pane(state) == Some(Focus::Composer);
     let sign = if has_focus { Ui::FocusBar } else { Ui::Muted };
     let lines = (first..).zip(text.lines(first, usize::from(rows)));
-    layout.drawn.composer = lines
-        .map(|(row, line)| {
-            let line = if editor.is_empty() { placeholder(state) } else { line };
-            let line = match row {
-                0 => Line::of(" › ", sign).with_line(line),
-                _ => line.indented(usize::from(SIGN_COLS)),
-            };
-            line.cut(usize::from(right.width))
-        })
-        .collect();
+    let typed = lines.map(|(row, line)| {
+        let line = if editor.is_empty() { placeholder(state) } else { line };
+        let line = match row {
+            0 => Line::of(" › ", sign).with_line(line),
+            _ => line.indented(usize::from(SIGN_COLS)),
+        };
+        line.cut(usize::from(right.width))
+    });
+    layout.drawn.composer = above.into_iter().chain(typed).collect();
     if has_focus {
         let caret = text.caret();
         let row = u16::try_from(caret.row.saturating_sub(first)).unwrap_or(0);
         let column = u16::try_from(caret.column).unwrap_or(u16::MAX).min(cols);
-        let (x, y) = (rect.x + SIGN_COLS + column, rect.y + row.min(rows - 1));
+        let (x, y) = (rect.x + SIGN_COLS + column, rect.y + above_rows + row.min(rows - 1));
         layout.drawn.caret = Some(Position { x: x.min(rect.right() - 1), y });
     }
     layout.composer = Some(TextAreaBox { rect, cols: usize::from(cols) });
-    Room { rect: Rect { height: right.height - rows, ..right }, rule_rows }
+    Room { rect: Rect { height: right.height - height, ..right }, rule_rows }
 }
 
 fn is_unreadable(page: &Page) -> bool {

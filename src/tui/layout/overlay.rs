@@ -1,5 +1,7 @@
 //! What lies over everything else: a frame in the middle of the screen.
 
+mod events;
+
 use std::rc::Rc;
 
 use ratatui::layout::{Position, Rect, Size};
@@ -11,14 +13,16 @@ use crate::tui::keymap::context::Context;
 use crate::tui::line::Line;
 use crate::tui::rows::Rows;
 use crate::tui::rows::request::Extent;
-use crate::tui::rows::typed::Typed;
+use crate::tui::rows::typed::{Typed, one_line};
 use crate::tui::rows::{choices, dialog, help};
 use crate::tui::state::State;
 use crate::tui::state::keys::Arming;
 use crate::tui::state::list::waiting::WaitingCall;
-use crate::tui::state::overlay::{Confirm, Full, Help, Overlay, Reason, Waiting};
+use crate::tui::state::overlay::{About, Confirm, Full, Help, Overlay, Purge, Reason, Waiting};
 use crate::tui::theme::Ui;
 
+/// Where yes or no is said.
+const CONFIRM: [Context; 2] = [Context::Confirm, Context::Global];
 /// Where a reason is typed.
 const REASON: [Context; 3] = [Context::Field, Context::Editing, Context::Global];
 /// Wider frames are hard to read.
@@ -42,6 +46,8 @@ pub(super) fn lay(layout: &mut Layout, state: &State, size: Size, cache: &mut Ca
         Overlay::Reason(reason) => place.reason(reason),
         Overlay::Full(full) => place.full(full, cache),
         Overlay::Waiting(waiting) => place.waiting(waiting),
+        Overlay::Events(view) => events::lay(place, view),
+        Overlay::Purge(purge) => place.purge(purge),
         Overlay::Codes(codes) => {
             let lines = Rc::new(Rows::of_lines(dialog::codes(&codes.blocks)));
             let hints = Line::of("a number copies · Esc", Ui::Muted);
@@ -139,13 +145,19 @@ impl Place<'_> {
 
     fn confirm(mut self, confirm: &Confirm) {
         let (cols, rows) = (usize::from(self.cols()), self.rows_max());
-        let asked = dialog::confirm(self.state, &confirm.about, (cols, rows));
+        let asked = dialog::confirm(self.state, confirm, (cols, rows));
         let mut lines: Vec<Line> = asked.lines.into_iter().take(rows).collect();
         if lines.len() + asked.details.len() <= rows {
             lines.extend(asked.details);
         }
-        let contexts = [Context::Confirm, Context::Global];
-        let hints = choices::dialog(self.state, &contexts, (asked.yes, confirm.arming), "no");
+        let hints = match confirm.about {
+            About::Interrupted(_) => {
+                choices::back(self.state, &choices::INTERRUPTED, confirm.arming, "no")
+            }
+            About::Delete(_) | About::Quit | About::Stop(_) => {
+                choices::dialog(self.state, &CONFIRM, (asked.yes, confirm.arming), "no")
+            }
+        };
         self.frame(asked.title, lines, hints);
     }
 
@@ -166,6 +178,23 @@ impl Place<'_> {
             x: x.min(rect.right().saturating_sub(1)),
             y: y.min(rect.bottom().saturating_sub(1)),
         });
+    }
+
+    /// What would be destroyed, and the word below it.
+    fn purge(mut self, purge: &Purge) {
+        let cols = self.cols();
+        let mut lines = dialog::purge(self.state, purge, (usize::from(cols), self.rows_max() - 1));
+        let (text, column) = one_line(&purge.field, cols.saturating_sub(1).max(1));
+        let row = u16::try_from(lines.len()).unwrap_or(0);
+        lines.push(Line::of(&text, Ui::Strong));
+        let hints = if purge.is_meant() {
+            choices::dialog(self.state, &REASON, ("destroy", Arming::Armed), "no")
+        } else {
+            choices::back(self.state, &REASON, Arming::Armed, "no")
+        };
+        let rect = self.frame("Destroy for good?", lines, hints);
+        let (x, y) = (rect.x + 2 + column, rect.y + 1 + row);
+        self.layout.drawn.caret = Some(Position { x: x.min(rect.right().saturating_sub(1)), y });
     }
 
     fn full(self, full: &Full, cache: &mut Cache) {

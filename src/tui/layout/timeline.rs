@@ -217,7 +217,7 @@ impl<'a> Walk<'a, '_> {
                 let begins = in_turn.is_none_or(|b| matches!(b.body, Body::Message { .. }));
                 self.asked_at(&item.id).filter(|_| begins)
             }
-            Body::Loading | Body::Damaged(_) | Body::End(_) => None,
+            Body::Loading | Body::Damaged(_) | Body::End(_) | Body::Divider(_) => None,
         };
         let Some(before) = before else { return Lead { gap: false, head } };
         let gap = head.is_some() || self.stands_apart(item, before);
@@ -247,7 +247,9 @@ impl<'a> Walk<'a, '_> {
                 Some(call) => call.model_call_index,
                 None => turn.next_call_index().saturating_sub(1),
             },
-            Part::Whole | Part::Input | Part::Added(_) | Part::End => return None,
+            Part::Whole | Part::Input | Part::Added(_) | Part::End | Part::Divider(_) => {
+                return None;
+            }
         };
         let call = turn.model_calls.get(usize::try_from(call).ok()?);
         call.map(|call| call.requested_at)

@@ -10,6 +10,7 @@ use crate::tui::theme::Ui;
 use crate::tui::words;
 
 const PERMISSION: [Context; 2] = [Context::Permission, Context::Global];
+pub(in crate::tui) const INTERRUPTED: [Context; 2] = [Context::Interrupted, Context::Global];
 const GAP_COLS: usize = 2;
 const INDENT: usize = 1;
 const DEAD: &str = " · keys work in a moment";
@@ -69,6 +70,23 @@ pub fn dialog(
     let cancel = choice(state, contexts, Action::App(AppAction::Escape), cancel, true);
     let line = accept.with_space(GAP_COLS).with_line(cancel);
     if is_armed { line } else { line.with(DEAD, Ui::Muted) }
+}
+
+/// What can be done with an interrupted turn before a message is sent.
+#[must_use]
+pub fn interrupted(state: &State, arming: Arming, cols: usize) -> Vec<Line> {
+    let choices = [(DialogAction::Resume, "resume it"), (DialogAction::Accept, "close it")];
+    let line = |(action, what)| {
+        choice(state, &INTERRUPTED, Action::Dialog(action), what, arming == Arming::Armed)
+    };
+    choices.map(|choice| line(choice).cut(cols)).into()
+}
+
+/// How a dialog is left whose choices stand in it.
+#[must_use]
+pub fn back(state: &State, contexts: &[Context], arming: Arming, cancel: &str) -> Line {
+    let cancel = choice(state, contexts, Action::App(AppAction::Escape), cancel, true);
+    if arming == Arming::Armed { cancel } else { cancel.with(DEAD, Ui::Muted) }
 }
 
 /// Says how many more rows there are above and below those in sight, and how to see them.

@@ -8,7 +8,7 @@ use crate::tui::line::{Line, wrapped};
 use crate::tui::mark::Mark;
 use crate::tui::state::State;
 use crate::tui::state::list::waiting::WaitingCall;
-use crate::tui::state::overlay::About;
+use crate::tui::state::overlay::{About, Confirm, PURGE_WORD, Purge};
 use crate::tui::theme::Ui;
 use crate::tui::words;
 
@@ -32,10 +32,10 @@ pub struct Asked {
 
 /// What is asked with yes and no, in a frame of so many columns and rows.
 #[must_use]
-pub fn confirm(state: &State, about: &About, (cols, rows): (usize, usize)) -> Asked {
+pub fn confirm(state: &State, confirm: &Confirm, (cols, rows): (usize, usize)) -> Asked {
     let say = |text: &str| wrapped(text, Ui::Plain, cols);
     let also = |text: &str| wrapped(text, Ui::Muted, cols);
-    match about {
+    match &confirm.about {
         About::Delete(sessions) => {
             let lines = named(state, sessions, (cols, rows));
             let undo = state.settings.keymap.hint(&LIST, Action::List(ListAction::Undo));
@@ -54,17 +54,34 @@ pub fn confirm(state: &State, about: &About, (cols, rows): (usize, usize)) -> As
             let details = also("What is interrupted can be resumed; nothing is lost.");
             Asked { title: "Quit?", lines, details, yes: "quit" }
         }
-        About::CloseAndSend(_) => {
-            let lines = say("The last turn was interrupted.");
-            let details =
-                also("It ended with the program, and is closed before another can begin.");
-            Asked { title: "Close it and send?", lines, details, yes: "send" }
+        About::Interrupted(_) => {
+            let lines = choices::interrupted(state, confirm.arming, cols);
+            let details = also(
+                "The last turn ended with the program. Resumed, it takes your text in; closed, it \
+                 stays as it is, and your text begins the next one.",
+            );
+            Asked { title: "Interrupted", lines, details, yes: "close" }
         }
         About::Stop(_) => {
             let lines = say("It waits for an answer. Stopped, it cannot go on.");
             Asked { title: "Stop the turn?", lines, details: Vec::new(), yes: "stop it" }
         }
     }
+}
+
+/// What would be destroyed, and what has to be typed for it. The word stands there at any size.
+#[must_use]
+pub fn purge(state: &State, purge: &Purge, (cols, rows): (usize, usize)) -> Vec<Line> {
+    let asks = Line::of(&format!("Type {PURGE_WORD}:"), Ui::Caution).cut(cols);
+    let mut lines = named(state, &purge.sessions, (cols, rows.saturating_sub(1)));
+    let warning = "It goes at once, with all that was said there and nowhere else, and cannot be \
+                   taken back.";
+    let warning = wrapped(warning, Ui::Plain, cols);
+    if lines.len() + warning.len() < rows {
+        lines.extend(warning);
+    }
+    lines.push(asks);
+    lines.split_off(lines.len().saturating_sub(rows))
 }
 
 /// The titles of sessions, as many as there is room for, and how many more there are.

@@ -4,6 +4,7 @@ use super::{INDENT, Look, Rows};
 use crate::domain::turn::event::{MODEL_CALL_LIMIT, TurnCompleted, TurnFailed};
 use crate::domain::turn::state::{Terminal, TerminalKind};
 use crate::domain::usage::TurnUsage;
+use crate::runtime::CONTEXT_OVERFLOW;
 use crate::tui::action::{Action, AppAction, TurnAction};
 use crate::tui::keymap::context::Context;
 use crate::tui::line::{Line, led};
@@ -89,6 +90,10 @@ fn ended(rows: &mut Rows, terminal: &Terminal, body: &EndBody<'_>, look: &Look<'
         TerminalKind::Failed(failed) => {
             say(start(Mark::Failed), &format!("failed{facts}"), Ui::Muted);
             say(below(), &why(failed), Ui::Plain);
+            let key = key(look, &HERE, Action::App(AppAction::Compact));
+            if let (Some(CONTEXT_OVERFLOW), Some(key)) = (failed.code.as_deref(), key) {
+                say(below(), &format!("{key} sums up what was said, to make room"), Ui::Muted);
+            }
         }
         TerminalKind::Cancelled(_) if terminal.is_closed_interruption() => {
             let text = format!("interrupted when the program ended, and closed{facts}");

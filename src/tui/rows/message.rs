@@ -69,6 +69,15 @@ pub(super) fn reasoning(rows: &mut Rows, text: &str, growth: Growth, look: &Look
     rows.line(head.cut(look.cols(0)));
 }
 
+/// The line where what was said before was summed up, folded or not.
+pub(super) fn divider(rows: &mut Rows, look: &Look<'_>) {
+    let sign = if look.way.fold == Fold::Open { "▾ " } else { "▸ " };
+    let text = "Summed up here for the model";
+    let line = Line::of("── ", Ui::Border).with(sign, Ui::Muted).with(text, Ui::Muted);
+    let left = look.cols(0).saturating_sub(line.width() + 1);
+    rows.line(line.with_space(1).with(&"─".repeat(left), Ui::Border).cut(look.cols(0)));
+}
+
 /// Says that a crash ended a text.
 pub(super) fn cut_off(rows: &mut Rows, growth: Growth, look: &Look<'_>) {
     if growth == Growth::Interrupted {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::app::command::{Draft, DraftOf};
-use crate::base::id::SessionId;
+use crate::base::id::{EventId, SessionId};
 use crate::tui::editor::Editor;
 use crate::tui::state::history::History;
 
@@ -30,6 +30,20 @@ pub struct Composer {
     pub strays: BTreeMap<DraftOf, Draft>,
     /// The session whose interrupted turn is being closed so that the text can be sent.
     pub send_after_close: Option<SessionId>,
+    /// The message that is being taken back.
+    pub taking_back: Option<TakingBack>,
+}
+
+/// A message that waited and is being taken back: its text stands before everything else already, and
+/// goes again if the message was on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakingBack {
+    /// Its session.
+    pub session: SessionId,
+    /// The message.
+    pub event: EventId,
+    /// Its text, as it was put into the composer.
+    pub text: Draft,
 }
 
 /// Whether the draft from the disk is in the text.
@@ -54,6 +68,7 @@ impl Default for Composer {
             sending: BTreeMap::new(),
             strays: BTreeMap::new(),
             send_after_close: None,
+            taking_back: None,
         }
     }
 }
@@ -63,6 +78,13 @@ impl Composer {
     #[must_use]
     pub fn is_sending(&self) -> bool {
         self.sending.contains_key(&self.of)
+    }
+
+    /// Whether a message is being taken back into its text.
+    #[must_use]
+    pub fn is_taking_back(&self) -> bool {
+        let of = |taking: &TakingBack| self.of == DraftOf::Session(taking.session.clone());
+        self.taking_back.as_ref().is_some_and(of)
     }
 
     /// What belongs on the disk: the draft, also while a text of the history stands in its place.

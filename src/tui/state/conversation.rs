@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::app::notice::UnsentMessage;
 use crate::base::id::SessionId;
 use crate::domain::session::state::SessionState;
 use crate::tui::state::folds::Folds;
@@ -25,6 +26,8 @@ pub struct Conversation {
     pub form: Form,
     /// How many items have come below the place where the person reads.
     pub new_below: usize,
+    /// What waits to be delivered, the oldest first.
+    pub unsent: Vec<UnsentMessage>,
 }
 
 /// What is on screen.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::tui::state::item::{Body, Item, ItemId, Part};
 
-/// See the module. Tool calls and reasoning are folded until the person opens them.
+/// See the module. Tool calls, reasoning and summaries are folded until the person opens them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folds {
     calls: Fold,
@@ -39,6 +39,7 @@ impl Folds {
         let kind = match item.body {
             Body::Call(_) => self.calls,
             Body::Reasoning { .. } => self.reasoning,
+            Body::Divider(_) => Fold::Folded,
             Body::Loading
             | Body::Damaged(_)
             | Body::Message { .. }
@@ -62,9 +63,9 @@ impl Folds {
         *self = Self { calls: fold, reasoning: fold, others: BTreeSet::new() };
     }
 
-    /// Opens all reasoning, or folds all. What the person did to single tool calls stays.
+    /// Opens all reasoning, or folds all. What the person did to anything else stays.
     pub fn toggle_reasoning(&mut self) {
         self.reasoning = self.reasoning.other();
-        self.others.retain(|id| matches!(id.part, Part::Call(_)));
+        self.others.retain(|id| matches!(id.part, Part::Call(_) | Part::Divider(_)));
     }
 }

@@ -14,7 +14,7 @@ use crate::domain::turn::state::{Terminal, ToolCall};
 use crate::domain::usage::TurnUsage;
 use crate::store::lock::Holder;
 use crate::tui::state::activity::{Activity, Run};
-use crate::tui::state::turns::{Content, ModelWait, Slot, Tail, Turns};
+use crate::tui::state::turns::{ModelWait, Slot, Tail, Turns};
 
 /// Which item: stable while its text grows, settles, and is loaded again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,6 +47,9 @@ pub enum Part {
     Failure(u64),
     /// How the turn ended, or how it stands.
     End,
+    /// A place beside the turn where what was said before was summed up, by its number in the
+    /// session.
+    Divider(usize),
 }
 
 /// An item, as it is now.
@@ -94,6 +97,8 @@ pub enum Body<'a> {
     Failure(&'a str),
     /// How the turn ended, or how it stands.
     End(EndBody<'a>),
+    /// What was said before was summed up, like this.
+    Divider(&'a str),
 }
 
 /// Whether more of a text may come.
@@ -246,18 +251,8 @@ impl<'a> Items<'a> {
     }
 
     fn group(&self, slot: &'a Slot, number: usize) -> Vec<Item<'a>> {
-        match &slot.content {
-            Content::Asked => vec![whole(slot, Body::Loading)],
-            Content::Damaged(why) => vec![whole(slot, Body::Damaged(why))],
-            Content::Loaded(turn) => group::items(turn, &slot.live, self.activity, number),
-        }
+        group::items(slot, self.activity, number)
     }
-}
-
-fn whole<'a>(slot: &Slot, body: Body<'a>) -> Item<'a> {
-    let id = ItemId { turn: slot.id.clone(), part: Part::Whole };
-    let revision = u64::from(matches!(slot.content, Content::Damaged(_)));
-    Item { id, revision, body }
 }
 
 impl Body<'_> {
@@ -265,7 +260,7 @@ impl Body<'_> {
     #[must_use]
     pub fn folds(&self) -> bool {
         match self {
-            Self::Reasoning { .. } | Self::Call(_) => true,
+            Self::Reasoning { .. } | Self::Call(_) | Self::Divider(_) => true,
             Self::Loading
             | Self::Damaged(_)
             | Self::Message { .. }
@@ -282,7 +277,9 @@ impl Body<'_> {
             Self::Loading | Self::End(_) => return None,
             Self::Damaged(why) | Self::Failure(why) => (*why).to_owned(),
             Self::Message { message, .. } => message.plain_text(),
-            Self::Text { text, .. } | Self::Reasoning { text, .. } => (*text).to_owned(),
+            Self::Text { text, .. } | Self::Reasoning { text, .. } | Self::Divider(text) => {
+                (*text).to_owned()
+            }
             Self::Call(call) => call.source(),
         };
         Some(source).filter(|source| !source.is_empty())

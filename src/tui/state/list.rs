@@ -17,7 +17,7 @@ use crate::domain::session::entry::SessionIndexEntry;
 use crate::tui::editor::Editor;
 use crate::tui::keymap::context::Context;
 use filter::Filter;
-use tree::Tree;
+use tree::{Order, Shown, Tree};
 use waiting::WaitingCalls;
 
 /// See the module.
@@ -35,14 +35,25 @@ pub struct List {
     pub marks: BTreeSet<SessionId>,
     /// How it is sorted and whether it is hidden.
     pub settings: ListSettings,
+    /// Which sessions it shows.
+    pub shown: Shown,
     /// What narrows it down, if anything does.
     pub filter: Option<Filter>,
     /// The title that is being changed.
     pub rename: Option<Rename>,
     /// How far the reading of all sessions is.
     pub scan: Scan,
-    /// What was deleted and can be taken back, the last deletion last.
-    pub deleted: Vec<Vec<SessionId>>,
+    /// What was deleted or put away and can be taken back, the last of it last.
+    pub undo: Vec<Undo>,
+}
+
+/// Something that can be taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undo {
+    /// These were deleted.
+    Deleted(Vec<SessionId>),
+    /// These were put away.
+    Archived(Vec<SessionId>),
 }
 
 /// A title that is being changed, in its row.
@@ -116,15 +127,66 @@ impl List {
     /// Takes in what is known about a session now.
     pub fn put(&mut self, entry: &Arc<SessionIndexEntry>) {
         let session = entry.session_id.clone();
+        let known = self.entries.get(&session);
+        let is_new = known.is_none();
+        let moved = known.is_some_and(|known| known.archived != entry.archived);
+        if moved {
+            self.step_aside(&session);
+        }
         let old = self.entries.insert(session, Arc::clone(entry));
         if let Some(old) = &old {
             self.waiting.remove_of(old);
         }
         self.waiting.insert_of(entry);
         self.tree.put(old.as_deref(), entry, &self.entries);
-        if let Some(filter) = &mut self.filter {
+        let moves_others = moved || (is_new && self.tree.moves_others(entry, &self.entries));
+        let is_shown = self.is_shown(entry);
+        let Some(filter) = &mut self.filter else { return };
+        if moves_others {
+            self.restart_filter();
+        } else if is_shown {
             filter.put(old.as_deref(), entry, self.settings.sort);
+        } else if let Some(old) = &old {
+            filter.remove(old, self.settings.sort);
         }
+    }
+
+    /// The cursor leaves a session, and what stands under it, that goes out of sight.
+    fn step_aside(&mut self, session: &SessionId) {
+        self.marks.remove(session);
+        let Some(from) = self.row(session) else { return };
+        if self.selected.as_ref() != Some(session) {
+            return;
+        }
+        let below = std::iter::successors(Some(from.clone()), |row| self.after(&row.session));
+        let next = below.skip(1).find(|row| row.depth <= from.depth);
+        self.selected = next.or_else(|| self.before(session)).map(|row| row.session);
+    }
+
+    /// Whether a session is among those that are shown.
+    fn is_shown(&self, entry: &SessionIndexEntry) -> bool {
+        tree::shown_in(entry, &self.entries) == self.shown
+    }
+
+    /// Shows others.
+    pub fn show(&mut self, shown: Shown) {
+        self.shown = shown;
+        self.marks.clear();
+        self.selected = None;
+        self.restart_filter();
+    }
+
+    /// What was done with these sessions cannot be taken back any more, or has been.
+    pub fn undone(&mut self, back: &[SessionId]) {
+        self.undo.retain_mut(|undo| {
+            let (Undo::Deleted(sessions) | Undo::Archived(sessions)) = undo;
+            sessions.retain(|session| !back.contains(session));
+            !sessions.is_empty()
+        });
+    }
+
+    fn order(&self) -> Order {
+        Order { shown: self.shown, sort: self.settings.sort }
     }
 
     /// Forgets a session. The cursor goes to the next row, or to the one before.
@@ -140,8 +202,11 @@ impl List {
         }
         self.waiting.remove_of(&old);
         self.tree.remove(&old, &self.entries);
-        if let Some(filter) = &mut self.filter {
-            filter.remove(&old, self.settings.sort);
+        let moves_others = self.tree.moves_others(&old, &self.entries);
+        let Some(filter) = &mut self.filter else { return };
+        filter.remove(&old, self.settings.sort);
+        if moves_others {
+            self.restart_filter();
         }
     }
 
@@ -150,7 +215,7 @@ impl List {
     pub fn first(&self) -> Option<Row> {
         match &self.filter {
             Some(filter) => filter.first().map(Row::top_level),
-            None => self.tree.first(self.settings.sort),
+            None => self.tree.first(self.order()),
         }
     }
 
@@ -159,7 +224,7 @@ impl List {
     pub fn last(&self) -> Option<Row> {
         match &self.filter {
             Some(filter) => filter.last().map(Row::top_level),
-            None => self.tree.last(self.settings.sort),
+            None => self.tree.last(self.order()),
         }
     }
 
@@ -169,7 +234,7 @@ impl List {
         let entry = self.entries.get(session)?;
         match &self.filter {
             Some(filter) => filter.after(entry, self.settings.sort).map(Row::top_level),
-            None => self.tree.after(entry, &self.entries, self.settings.sort),
+            None => self.tree.after(entry, &self.entries, self.order()),
         }
     }
 
@@ -179,18 +244,19 @@ impl List {
         let entry = self.entries.get(session)?;
         match &self.filter {
             Some(filter) => filter.before(entry, self.settings.sort).map(Row::top_level),
-            None => self.tree.before(entry, &self.entries, self.settings.sort),
+            None => self.tree.before(entry, &self.entries, self.order()),
         }
     }
 
-    /// The row of a session; none if the filter hides it.
+    /// The row of a session; none if it is not among those shown, or the filter hides it.
     #[must_use]
     pub fn row(&self, session: &SessionId) -> Option<Row> {
         let entry = self.entries.get(session)?;
         if let Some(filter) = &self.filter {
             return filter.has(entry, self.settings.sort).then(|| Row::top_level(session));
         }
-        Some(Row { session: session.clone(), depth: tree::depth_of(entry, &self.entries) })
+        let depth = tree::depth_of(entry, &self.entries);
+        self.is_shown(entry).then(|| Row { session: session.clone(), depth })
     }
 
     /// The row under the cursor: the selected one, or the first while none is.
@@ -216,8 +282,9 @@ impl List {
 
     /// Looks at the next sessions for the filter.
     pub fn filter_more(&mut self) {
+        let order = self.order();
         if let Some(filter) = &mut self.filter {
-            filter.look(&self.tree, &self.entries, self.settings.sort);
+            filter.look(&self.tree, &self.entries, order);
         }
     }
 
@@ -253,146 +320,4 @@ impl Row {
 }
 
 #[cfg(test)]
-pub(in crate::tui) mod tests {
-    use super::*;
-    use crate::base::clock::Timestamp;
-    use crate::domain::session::event::Origin;
-    use crate::tui::editor::Shape;
-    use proptest::prelude::*;
-
-    /// An entry whose activity and creation are `at` seconds after the beginning.
-    pub(in crate::tui) fn entry(id: &str, title: &str, at: i64) -> SessionIndexEntry {
-        let at = Timestamp::from_ms(at * 1000);
-        let mut entry = SessionIndexEntry::damaged(SessionId::from(id), at, String::new());
-        entry.title = Some(title.to_owned());
-        entry.error = None;
-        entry
-    }
-
-    fn child(id: &str, of: &str) -> SessionIndexEntry {
-        let parent_session = Some(SessionId::from(of));
-        SessionIndexEntry { parent_session, origin: Some(Origin::Subagent), ..entry(id, id, 0) }
-    }
-
-    fn list(entries: Vec<SessionIndexEntry>) -> List {
-        let mut list = List::default();
-        for entry in entries {
-            list.put(&Arc::new(entry));
-        }
-        list
-    }
-
-    fn ids(list: &List) -> Vec<String> {
-        let rows = std::iter::successors(list.first(), |row| list.after(&row.session));
-        rows.map(|row| format!("{}{}", " ".repeat(row.depth), row.session)).collect()
-    }
-
-    fn check_rows(list: &List, expected: &[&str]) {
-        assert_eq!(ids(list), expected);
-        let back = std::iter::successors(list.last(), |row| list.before(&row.session));
-        let mut back: Vec<_> =
-            back.map(|row| format!("{}{}", " ".repeat(row.depth), row.session)).collect();
-        back.reverse();
-        assert_eq!(back, expected, "backwards");
-    }
-
-    #[test]
-    fn the_order_is_by_activity_creation_or_title() {
-        let mut older = entry("a", "Zebra", 1);
-        older.active_at = Timestamp::from_ms(9000);
-        let mut list = list(vec![older, entry("b", "apple", 3), entry("c", "Berry", 2)]);
-        check_rows(&list, &["a", "b", "c"]);
-        list.sort(SortBy::Creation);
-        check_rows(&list, &["b", "c", "a"]);
-        list.sort(SortBy::Title);
-        check_rows(&list, &["b", "c", "a"]);
-        list.put(&Arc::new(entry("b", "zz", 3)));
-        check_rows(&list, &["c", "a", "b"]);
-    }
-
-    #[test]
-    fn child_sessions_stand_under_their_parent_whenever_they_come() {
-        let mut list =
-            list(vec![child("p2", "p1"), child("p3", "p2"), entry("z", "z", 9), child("p4", "p1")]);
-        assert_eq!(ids(&list)[0], "z");
-        list.put(&Arc::new(entry("p1", "parent", 5)));
-        check_rows(&list, &["z", "p1", " p2", "  p3", " p4"]);
-        list.remove(&SessionId::from("p2"));
-        check_rows(&list, &["z", "p1", " p4", "p3"]);
-        list.remove(&SessionId::from("p1"));
-        check_rows(&list, &["z", "p3", "p4"]);
-    }
-
-    #[test]
-    fn sessions_that_name_each_other_as_parent_are_all_shown() {
-        let list = list(vec![child("a", "b"), child("b", "a")]);
-        check_rows(&list, &["a", " b"]);
-    }
-
-    #[test]
-    fn removing_the_selected_session_selects_its_neighbour() {
-        let mut list = list(vec![entry("a", "", 3), entry("b", "", 2), entry("c", "", 1)]);
-        list.selected = Some(SessionId::from("b"));
-        list.remove(&SessionId::from("b"));
-        assert_eq!(list.selected, Some(SessionId::from("c")));
-        list.remove(&SessionId::from("c"));
-        assert_eq!(list.selected, Some(SessionId::from("a")));
-        list.remove(&SessionId::from("a"));
-        assert_eq!((list.selected.clone(), list.cursor()), (None, None));
-    }
-
-    fn any_entry() -> impl Strategy<Value = SessionIndexEntry> {
-        (0..8u8, 0..4i64, "[ab]{0,2}", prop::option::of(0..8u8)).prop_map(
-            |(id, at, title, parent)| {
-                let mut made = entry(&id.to_string(), &title, at);
-                made.origin = parent.map(|_| Origin::Subagent);
-                made.parent_session = parent.map(|parent| SessionId::from(parent.to_string()));
-                made
-            },
-        )
-    }
-
-    proptest! {
-        #[test]
-        fn every_session_has_one_row_forwards_and_backwards_whatever_happened(
-            steps in prop::collection::vec((any_entry(), any::<bool>()), 0..40),
-            sort in prop::sample::select(vec![SortBy::Activity, SortBy::Creation, SortBy::Title]),
-            pattern in prop::option::of("[ab]{1,2}"),
-        ) {
-            let mut list = List::default();
-            list.sort(sort);
-            list.filter = pattern.as_deref().map(|pattern| {
-                let mut filter = Filter::new();
-                filter.field = Editor::with_text(Shape::Line, pattern);
-                filter
-            });
-            list.restart_filter();
-            let mut kept = BTreeSet::new();
-            for (entry, gone) in steps {
-                if gone {
-                    kept.remove(&entry.session_id);
-                    list.remove(&entry.session_id);
-                } else {
-                    kept.insert(entry.session_id.clone());
-                    list.put(&Arc::new(entry));
-                }
-            }
-            list.filter_more();
-            let rows: Vec<_> =
-                std::iter::successors(list.first(), |row| list.after(&row.session)).collect();
-            let mut back: Vec<_> =
-                std::iter::successors(list.last(), |row| list.before(&row.session)).collect();
-            back.reverse();
-            prop_assert_eq!(&rows, &back);
-            let shown: BTreeSet<_> = rows.iter().map(|row| row.session.clone()).collect();
-            prop_assert_eq!(shown.len(), rows.len());
-            let matching = kept.into_iter().filter(|id| {
-                let title = list.entry(id).and_then(|entry| entry.title.clone());
-                let (title, wanted) = (title.unwrap_or_default(), pattern.as_deref().unwrap_or(""));
-                let mut chars = title.chars();
-                wanted.chars().all(|c| chars.any(|found| found == c))
-            });
-            prop_assert_eq!(shown, matching.collect());
-        }
-    }
-}
+pub(in crate::tui) mod tests;

@@ -1,7 +1,11 @@
 //! What lies over everything else and takes the keys: one thing at a time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::app::command::InspectWhat;
+use crate::app::notice::EventLine;
+use crate::app::paged::Paged;
 use crate::base::id::{SessionId, TurnId};
 use crate::tui::editor::Editor;
 use crate::tui::keymap::context::Context;
@@ -24,6 +28,10 @@ pub enum Overlay {
     Waiting(Waiting),
     /// Several code blocks, of which one is to be copied.
     Codes(Codes),
+    /// The events of a turn.
+    Events(Events),
+    /// The word that destroys sessions.
+    Purge(Purge),
 }
 
 /// The keys of the place where the person is.
@@ -51,8 +59,9 @@ pub enum About {
     Delete(Vec<SessionId>),
     /// Whether to quit although turns run: they are left interrupted and can be resumed.
     Quit,
-    /// Whether to close the interrupted turn of this session and send the text then.
-    CloseAndSend(SessionId),
+    /// Whether to go on with the interrupted turn of this session, or to close it, before the text
+    /// is sent.
+    Interrupted(SessionId),
     /// Whether to stop this turn, which waits for somebody.
     Stop(TurnId),
 }
@@ -89,14 +98,81 @@ pub struct Codes {
     pub blocks: Vec<String>,
 }
 
+/// What has to be typed before something is destroyed.
+pub const PURGE_WORD: &str = "purge";
+
+/// The word that destroys sessions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Purge {
+    /// The sessions.
+    pub sessions: Vec<SessionId>,
+    /// What has been typed of it.
+    pub field: Editor,
+}
+
+impl Purge {
+    /// Whether the word stands there.
+    #[must_use]
+    pub fn is_meant(&self) -> bool {
+        self.field.text().trim() == PURGE_WORD
+    }
+}
+
+/// The events of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Events {
+    /// The turn.
+    pub turn: TurnId,
+    /// Its events.
+    pub lines: Fetched<Arc<[EventLine]>>,
+    /// The event under the cursor, from 0.
+    pub selected: usize,
+    /// What is shown in place of the events.
+    pub page: Option<EventPage>,
+}
+
+/// An event or a request, all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventPage {
+    /// Which.
+    pub what: InspectWhat,
+    /// Its JSON.
+    pub text: Fetched<Arc<Paged>>,
+    /// How many lines are above the view.
+    pub scroll: usize,
+}
+
+/// Something that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fetched<T> {
+    /// It has not come yet.
+    Asked,
+    /// It is there.
+    There(T),
+    /// It cannot be had, and why.
+    Failed(String),
+}
+
+impl<T> Fetched<T> {
+    /// What came.
+    #[must_use]
+    pub fn of(came: Result<T, String>) -> Self {
+        came.map_or_else(Self::Failed, Self::There)
+    }
+}
+
 impl Overlay {
     /// When its keys become live if nothing is pressed before.
     pub(super) fn deadline(&self, keys: &Keys) -> Option<Duration> {
         match self {
             Self::Confirm(confirm) => confirm.arming.due(keys),
-            Self::Help(_) | Self::Reason(_) | Self::Full(_) | Self::Waiting(_) | Self::Codes(_) => {
-                None
-            }
+            Self::Help(_)
+            | Self::Reason(_)
+            | Self::Full(_)
+            | Self::Waiting(_)
+            | Self::Codes(_)
+            | Self::Events(_)
+            | Self::Purge(_) => None,
         }
     }
 
@@ -105,11 +181,17 @@ impl Overlay {
     pub fn contexts(&self) -> &'static [Context] {
         match self {
             Self::Help(_) => &[Context::Help, Context::Moving, Context::Global],
+            Self::Confirm(Confirm { about: About::Interrupted(_), .. }) => {
+                &[Context::Interrupted, Context::Global]
+            }
             Self::Confirm(_) => &[Context::Confirm, Context::Global],
-            Self::Reason(_) => &[Context::Field, Context::Editing, Context::Global],
+            Self::Reason(_) | Self::Purge(_) => {
+                &[Context::Field, Context::Editing, Context::Global]
+            }
             Self::Full(_) => &[Context::Permission, Context::Moving, Context::Global],
             Self::Waiting(_) => &[Context::Waiting, Context::Moving, Context::Global],
             Self::Codes(_) => &[Context::Global],
+            Self::Events(_) => &[Context::Events, Context::Moving, Context::Global],
         }
     }
 }

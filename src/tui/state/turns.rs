@@ -1,6 +1,7 @@
 //! The turns of the session on screen: loaded, folded from the live stream, and what streams beyond
 //! their logs.
 
+mod divider;
 mod slot;
 
 use std::collections::{BTreeMap, HashMap};
@@ -9,12 +10,13 @@ use std::sync::Arc;
 use crate::app::notice::LoadedTurn;
 use crate::base::clock::Timestamp;
 use crate::base::id::{ToolCallId, TurnId};
-use crate::domain::session::state::SessionTurn;
+use crate::domain::session::state::SessionState;
 use crate::domain::turn::event::TurnEvent;
 use crate::domain::turn::live::{Delta, OpenCall};
 use crate::domain::turn::state::TurnState;
 use crate::tui::state::item::Growth;
 
+pub use divider::{Beside, Divider};
 pub use slot::Slot;
 
 /// See the module.
@@ -98,8 +100,10 @@ pub enum Folded {
 }
 
 impl Turns {
-    /// Makes room for the turns that a session is said to have. One that began since comes last.
-    pub fn announce(&mut self, turns: &[SessionTurn]) {
+    /// Makes room for the turns that a session is said to have, and for the dividers between them. A
+    /// turn that began since comes last.
+    pub fn announce(&mut self, session: &SessionState) {
+        let turns = &session.turns;
         let last = turns.last().map_or(0, |turn| turn.session_seq);
         let seqs: HashMap<&TurnId, u64> =
             turns.iter().map(|turn| (&turn.id, turn.session_seq)).collect();
@@ -113,6 +117,28 @@ impl Turns {
         self.slots.extend(made);
         self.slots.sort_by_key(|slot| slot.seq);
         self.note_places(0);
+        self.divide(session);
+    }
+
+    fn divide(&mut self, session: &SessionState) {
+        let mut beside: HashMap<usize, Beside> = HashMap::new();
+        for (number, compaction) in session.compactions.iter().enumerate() {
+            let next = session.turns.get(compaction.after_turns);
+            let next = next.and_then(|turn| self.places.get(&turn.id).copied());
+            // A turn that is not in the session's log yet comes after all that are.
+            let at = next.unwrap_or(session.turns.len());
+            let divider = Divider::of(number, compaction);
+            match self.slots.len().checked_sub(1) {
+                Some(last) if at > last => beside.entry(last).or_default().after.push(divider),
+                Some(_) => beside.entry(at).or_default().before.push(divider),
+                None => {}
+            }
+        }
+        for (at, slot) in self.slots.iter_mut().enumerate() {
+            let count = slot.item_count();
+            slot.stand_beside(beside.remove(&at).unwrap_or_default());
+            self.item_count = self.item_count - count + slot.item_count();
+        }
     }
 
     /// Takes a loaded turn in, unless more of it is known already.
@@ -225,7 +251,16 @@ impl Turns {
             return *at;
         }
         let at = self.slots.partition_point(|slot| slot.seq <= seq);
-        self.slots.insert(at, Slot::new(turn.clone(), seq));
+        let mut slot = Slot::new(turn.clone(), seq);
+        // What waited for the next turn has found it.
+        if at == self.slots.len()
+            && let Some(last) = self.slots.last_mut()
+        {
+            let before = last.beside().after.clone();
+            last.stand_beside(Beside { after: Vec::new(), ..last.beside().clone() });
+            slot.stand_beside(Beside { before, after: Vec::new() });
+        }
+        self.slots.insert(at, slot);
         self.item_count += 1;
         self.note_places(at);
         at

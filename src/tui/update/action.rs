@@ -6,8 +6,8 @@ use crate::tui::layout::Layout;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::{Focus, State};
 use crate::tui::update::{
-    Effects, composer, drafts, focus, leave, list, overlay, prompts, question, session, text,
-    timeline,
+    Effects, composer, drafts, events, focus, leave, list, overlay, prompts, question, session,
+    text, timeline,
 };
 
 /// Does what an action says, where the focus is.
@@ -23,7 +23,9 @@ pub(super) fn perform(state: &mut State, layout: &Layout, action: Action, out: &
         Action::Waiting(action) => overlay::jump(state, action, out),
         Action::Composer(action) => composer::perform(state, layout, action, out),
         Action::Edit(action) => text::edit(state, layout, action, out),
+        Action::Inspect(action) => events::perform(state, action, out),
         Action::Dialog(DialogAction::Accept) => overlay::accept(state, out),
+        Action::Dialog(DialogAction::Resume) => overlay::resume(state, out),
     }
 }
 
@@ -39,6 +41,7 @@ fn anywhere(state: &mut State, layout: &Layout, action: AppAction, out: &mut Eff
         AppAction::WaitingList => overlay::waiting(state, out),
         AppAction::NewSession => session::new_page(state, out),
         AppAction::ToggleList => list::toggle(state, layout, out),
+        AppAction::Compact => session::compact(state, out),
         AppAction::Redraw => out.push(Effect::Redraw),
         AppAction::Suspend => {
             drafts::flush(state, out);
@@ -62,10 +65,10 @@ fn move_through(state: &mut State, layout: &Layout, action: MoveAction, out: &mu
         | MoveAction::Bottom => {}
     }
     match &state.overlay {
-        Some(Overlay::Help(_) | Overlay::Full(_) | Overlay::Waiting(_)) => {
+        Some(Overlay::Help(_) | Overlay::Full(_) | Overlay::Waiting(_) | Overlay::Events(_)) => {
             overlay::move_through(state, layout, action);
         }
-        Some(Overlay::Confirm(_) | Overlay::Reason(_) | Overlay::Codes(_)) => {}
+        Some(Overlay::Confirm(_) | Overlay::Reason(_) | Overlay::Codes(_) | Overlay::Purge(_)) => {}
         None => match state.focus {
             Focus::List => list::move_through(state, layout, action),
             Focus::Timeline => timeline::move_through(state, layout, action),

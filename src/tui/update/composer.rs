@@ -8,7 +8,7 @@ use crate::domain::message::UserMessage;
 use crate::domain::session::entry::LatestTurnStatus;
 use crate::domain::turn::status::TurnStatus;
 use crate::store::lock::Holder;
-use crate::tui::action::{Action, AppAction, ComposerAction, EditAction, TurnAction};
+use crate::tui::action::{ComposerAction, EditAction};
 use crate::tui::editor::{Editor, Moved, RowMove, Shape};
 use crate::tui::effect::Effect;
 use crate::tui::layout::Layout;
@@ -19,7 +19,7 @@ use crate::tui::state::history::Recalled;
 use crate::tui::state::overlay::About;
 use crate::tui::state::turns::Content;
 use crate::tui::update::{
-    Effects, drafts, focus, hint, leave, may_write, overlay, problem, tell, text,
+    Effects, drafts, focus, leave, may_write, overlay, problem, tell, text, unsent,
 };
 use crate::tui::words;
 
@@ -50,6 +50,8 @@ pub(super) fn perform(
         }
         // There is nothing to complete yet, so the key moves on.
         ComposerAction::Complete => focus::next(state, focus::Way::Forwards, out),
+        ComposerAction::TakeBack => unsent::take_back(state, out),
+        ComposerAction::SendWaiting => unsent::release(state, out),
         ComposerAction::DeleteOrQuit if state.composer.editor.is_empty() => leave::quit(state, out),
         ComposerAction::DeleteOrQuit => text::edit(state, layout, EditAction::DeleteForward, out),
     }
@@ -85,7 +87,7 @@ pub(super) fn remember(state: &mut State, text: &str, out: &mut Effects) {
     drafts::keep(state, Command::Remember(text.to_owned()), out);
 }
 
-/// A message was sent: its text goes, and what has been written since stays.
+/// A message was taken: its text goes, and what has been written since stays.
 pub(super) fn sent(state: &mut State, from: &DraftOf, session: SessionId, out: &mut Effects) {
     let Some(sent) = state.composer.sending.remove(from) else { return };
     remember(state, &Editor::with_draft(Shape::Page, &sent).text(), out);
@@ -142,39 +144,34 @@ pub(super) fn send(state: &mut State, out: &mut Effects) {
     if state.composer.is_sending() {
         return tell(state, "The message is on its way");
     }
+    if state.composer.is_taking_back() {
+        return tell(state, "The message is being taken back");
+    }
     // Sending removes the draft on the disk, so that has to be here first.
     if state.composer.kept != Kept::Loaded {
         state.composer.kept = Kept::AskedToSend;
         return;
     }
     match standing(state) {
-        Standing::Free => {}
+        // A message that cannot be delivered now waits.
+        Standing::Free | Standing::Running | Standing::Waiting(_) => {}
         Standing::Opening => return tell(state, "The session is being opened; your text is kept"),
         Standing::Damaged => {
             return problem(state, "A damaged session cannot be written to; your text is kept");
-        }
-        Standing::Running => {
-            let stop = hint::anywhere(state, AppAction::Escape);
-            let text = format!("A turn is running; your text is kept. {stop} twice stops the turn");
-            return tell(state, text);
-        }
-        Standing::Waiting(_) => {
-            let go = hint::anywhere(state, AppAction::GoToPrompt);
-            let stop = hint::timeline(state, Action::Turn(TurnAction::Close));
-            let text = format!(
-                "The turn waits for your answer ({go}), or stops with {stop} in the conversation; \
-                 your text is kept"
-            );
-            return tell(state, text);
         }
         Standing::Elsewhere(holder) => {
             let holder = words::holder(&holder);
             return tell(state, format!("The turn is open in {holder}; your text is kept"));
         }
         Standing::Interrupted(session) => {
-            return overlay::ask(state, About::CloseAndSend(session), out);
+            return overlay::ask(state, About::Interrupted(session), out);
         }
     }
+    send_off(state, out);
+}
+
+/// Sends the text, however the session stands: what it cannot take yet waits.
+pub(super) fn send_off(state: &mut State, out: &mut Effects) {
     let (of, editor) = (state.composer.of.clone(), &state.composer.editor);
     let (draft, text) = (editor.draft(), editor.text());
     drafts::flush_composer(state, out);

@@ -14,11 +14,6 @@ pub(super) fn composer(state: &State, action: ComposerAction) -> String {
     key(state, &[Context::Composer], Action::Composer(action))
 }
 
-/// A key for something in the conversation.
-pub(super) fn timeline(state: &State, action: Action) -> String {
-    key(state, &[Context::Timeline], action)
-}
-
 /// A key for something in the session list.
 pub(super) fn list(state: &State, action: ListAction) -> String {
     key(state, &[Context::List], Action::List(action))

@@ -9,7 +9,7 @@ use crate::tui::state::keys::{Arming, StepKind};
 use crate::tui::state::overlay::{About, Confirm, Overlay};
 use crate::tui::state::{Focus, State};
 use crate::tui::update::{
-    Effects, composer, drafts, focus, hint, list, may_write, overlay, prompts, tell,
+    Effects, composer, drafts, events, focus, hint, list, may_write, overlay, prompts, tell,
 };
 
 /// Ctrl-C: out of what lies on top; else with text, that goes into the history; else the running
@@ -40,7 +40,7 @@ pub(super) fn interrupt(state: &mut State, out: &mut Effects) {
 /// one stops it; text is never touched.
 pub(super) fn escape(state: &mut State, out: &mut Effects) {
     let step = state.keys.take_step(state.now.elapsed);
-    if overlay::close(state, out) {
+    if events::back(state) || overlay::close(state, out) {
         return;
     }
     match state.focus {

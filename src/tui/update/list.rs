@@ -6,10 +6,12 @@ use crate::tui::action::{ListAction, MoveAction};
 use crate::tui::editor::{Editor, Shape};
 use crate::tui::effect::Effect;
 use crate::tui::layout::{Layout, ListArea};
-use crate::tui::state::list::{Rename, Row};
-use crate::tui::state::overlay::About;
+use crate::tui::state::list::tree::Shown;
+use crate::tui::state::list::{Rename, Row, Undo};
+use crate::tui::state::overlay::{About, Overlay, Purge};
 use crate::tui::state::{Focus, State};
 use crate::tui::update::{Effects, drafts, focus, may_write, overlay, reading, session, tell};
+use crate::tui::words;
 
 /// A page before the first frame.
 const PAGE_ROWS: usize = 10;
@@ -49,15 +51,42 @@ pub(super) fn perform(state: &mut State, layout: &Layout, action: ListAction, ou
                 overlay::ask(state, About::Delete(chosen), out);
             }
         }
-        ListAction::Undo => {
-            let Some(last) = state.list.deleted.last().cloned() else {
-                return tell(state, "Nothing that was deleted since the start is left");
-            };
-            if may_write(state) {
-                out.push(Effect::App(Command::Restore(last)));
+        ListAction::Purge => {
+            let sessions = state.list.chosen();
+            if !sessions.is_empty() && may_write(state) {
+                let field = Editor::new(Shape::Line);
+                overlay::show(state, Overlay::Purge(Purge { sessions, field }), out);
             }
         }
+        ListAction::Undo => {
+            let Some(last) = state.list.undo.last().cloned() else {
+                return tell(state, "Nothing was deleted or put away since the start");
+            };
+            if may_write(state) {
+                out.push(Effect::App(match last {
+                    Undo::Deleted(sessions) => Command::Restore(sessions),
+                    Undo::Archived(sessions) => Command::Archive { sessions, archived: false },
+                }));
+            }
+        }
+        ListAction::Archive => {
+            let sessions = state.list.chosen();
+            if !sessions.is_empty() && may_write(state) {
+                state.list.marks.clear();
+                let archived = state.list.shown == Shown::Current;
+                out.push(Effect::App(Command::Archive { sessions, archived }));
+            }
+        }
+        ListAction::ShowArchived => state.list.show(state.list.shown.other()),
     }
+}
+
+/// Destroys sessions: the word was typed.
+pub(super) fn purge(state: &mut State, sessions: Vec<SessionId>, out: &mut Effects) {
+    state.list.marks.clear();
+    state.list.undone(&sessions);
+    tell(state, format!("Destroying {}", words::count(sessions.len(), "session")));
+    out.push(Effect::App(Command::Purge(sessions)));
 }
 
 /// Moves the cursor.
@@ -124,15 +153,16 @@ fn row_after_move(
     })
 }
 
-/// Escape in the list: out of what is being typed, then the filter, then the marks, then the list.
+/// Escape in the list: out of what is being typed, then the filter, then the marks, then what is put
+/// away, then the list.
 pub(super) fn escape(state: &mut State, out: &mut Effects) {
     if state.list.rename.take().is_some() || state.list.filter.take().is_some() {
         return;
     }
-    if state.list.marks.is_empty() {
-        focus::go(state, Focus::Timeline, out);
-    } else {
-        state.list.marks.clear();
+    match (state.list.marks.is_empty(), state.list.shown) {
+        (false, _) => state.list.marks.clear(),
+        (true, Shown::Archived) => state.list.show(Shown::Current),
+        (true, Shown::Current) => focus::go(state, Focus::Timeline, out),
     }
 }
 

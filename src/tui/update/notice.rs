@@ -14,12 +14,14 @@ use crate::tui::rows::page;
 use crate::tui::state::State;
 use crate::tui::state::activity::Run;
 use crate::tui::state::conversation::{Load, Page};
-use crate::tui::state::list::Scan;
+use crate::tui::state::list::{Scan, Undo};
 use crate::tui::state::status::{ChosenModel, LastRun};
 use crate::tui::state::turns::{Folded, Slot};
-use crate::tui::update::{Effects, composer, drafts, hint, live, problem, prompts, session, tell};
+use crate::tui::update::{
+    Effects, composer, drafts, events, fork, hint, live, problem, prompts, session, tell, unsent,
+};
 
-/// How many deletions can be taken back one after the other.
+/// How much can be taken back one after the other.
 const UNDOS_MAX: usize = 64;
 
 /// Takes in what the program told.
@@ -42,6 +44,7 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         }
         Notice::IndexChanged { session, entry: None } => session::gone(state, &session, out),
         Notice::SessionOpened { session, state: opened } => self::opened(state, &session, opened),
+        Notice::SessionChanged { session, state: now } => changed(state, &session, now),
         Notice::TurnsLoaded { session, turns, left } => loaded(state, &session, turns, left, out),
         Notice::Joined { turn, open_call } => state.conversation.turns.join(&turn, open_call),
         Notice::Live(event) => live::take(state, event, out),
@@ -49,22 +52,27 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
             state.status.last_run.went_on();
             composer::sent(state, &from, session, out);
         }
+        Notice::Queued { from, session } => unsent::queued(state, &from, session, out),
+        Notice::UnsentChanged { session, messages } => unsent::changed(state, &session, messages),
+        Notice::TakenBack { session, event } => unsent::taken_back(state, &session, &event),
+        Notice::Inspected(inspected) => events::inspected(state, inspected),
+        Notice::Compacted(session) => compacted(state, &session),
+        Notice::Forked { of, session } => fork::forked(state, &of, &session, out),
         Notice::Deleted(sessions) => {
-            let what = counted(sessions.len());
-            let undo = hint::list(state, ListAction::Undo);
-            tell(state, format!("Deleted {what}; {undo} in the list takes it back"));
-            if state.list.deleted.len() == UNDOS_MAX {
-                state.list.deleted.remove(0);
-            }
-            state.list.deleted.push(sessions);
+            can_be_undone(state, "Deleted", Undo::Deleted(sessions));
         }
         Notice::Restored(sessions) => {
-            for deletion in &mut state.list.deleted {
-                deletion.retain(|deleted| !sessions.contains(deleted));
-            }
-            state.list.deleted.retain(|deletion| !deletion.is_empty());
+            state.list.undone(&sessions);
             let what = counted(sessions.len());
             tell(state, format!("Restored {what}"));
+        }
+        Notice::Archived { sessions, archived: true } => {
+            can_be_undone(state, "Put away", Undo::Archived(sessions));
+        }
+        Notice::Archived { sessions, archived: false } => {
+            state.list.undone(&sessions);
+            let what = counted(sessions.len());
+            tell(state, format!("Got {what} back"));
         }
         Notice::Draft { of, draft } => drafts::loaded(state, of, &draft, out),
         Notice::Remembered { history, list } => {
@@ -84,8 +92,24 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         }
         Notice::HeldBy(holder) => state.activity.elsewhere = holder,
         Notice::SetAside(set_aside) => problem(state, set_aside.to_string()),
-        Notice::Refused { what, why } => refused(state, &what, why),
+        Notice::Refused { what, why } => refused(state, &what, why, out),
     }
+}
+
+fn compacted(state: &mut State, session: &SessionId) {
+    let what = if state.session() == Some(session) { "It is" } else { "The other session is" };
+    tell(state, format!("{what} summed up; the next turn begins with the summary"));
+}
+
+fn can_be_undone(state: &mut State, did: &str, undo: Undo) {
+    let (Undo::Deleted(sessions) | Undo::Archived(sessions)) = &undo;
+    let what = counted(sessions.len());
+    let key = hint::list(state, ListAction::Undo);
+    tell(state, format!("{did} {what}; {key} in the list takes it back"));
+    if state.list.undo.len() == UNDOS_MAX {
+        state.list.undo.remove(0);
+    }
+    state.list.undo.push(undo);
 }
 
 fn opened(state: &mut State, session: &SessionId, opened: Result<Arc<SessionState>, String>) {
@@ -95,11 +119,23 @@ fn opened(state: &mut State, session: &SessionId, opened: Result<Arc<SessionStat
     }
     match opened {
         Ok(opened) => {
-            state.conversation.turns.announce(&opened.turns);
+            state.conversation.turns.announce(&opened);
             let left = opened.turns.len();
             *load = Load::Open { state: opened, left };
         }
         Err(why) => *load = Load::Unreadable(why),
+    }
+}
+
+/// Takes over what a session that is open amounts to now.
+fn changed(state: &mut State, session: &SessionId, now: Arc<SessionState>) {
+    let Page::Session { id, load: Load::Open { state: known, .. } } = &mut state.conversation.page
+    else {
+        return;
+    };
+    if id == session {
+        state.conversation.turns.announce(&now);
+        *known = now;
     }
 }
 
@@ -142,9 +178,10 @@ fn note_running(state: &mut State, session: &SessionId, turn: &LoadedTurn) {
     }
 }
 
-fn refused(state: &mut State, what: &Refused, why: String) {
+fn refused(state: &mut State, what: &Refused, why: String, out: &mut Effects) {
     match what {
         Refused::Send(from) => drop(state.composer.sending.remove(from)),
+        Refused::TakeBack { event, .. } => unsent::not_taken_back(state, event, out),
         Refused::Respond(turn) => prompts::refused(state, turn),
         Refused::Resume(session) => {
             if state.composer.of == DraftOf::Session(session.clone()) {

@@ -5,10 +5,12 @@ use crate::tui::action::{MoveAction, WaitingAction};
 use crate::tui::effect::Effect;
 use crate::tui::layout::Layout;
 use crate::tui::state::keys::Arming;
-use crate::tui::state::overlay::{About, Confirm, Help, Overlay, Reason, Waiting};
+use crate::tui::state::overlay::{About, Confirm, Help, Overlay, PURGE_WORD, Reason, Waiting};
 use crate::tui::state::prompts::Stage;
 use crate::tui::state::{Focus, State};
-use crate::tui::update::{Effects, drafts, leave, list, may_write, prompts, session, tell};
+use crate::tui::update::{
+    Effects, composer, drafts, events, leave, list, may_write, prompts, session, tell,
+};
 
 /// Closes what lies on top; whether anything did. A reason that was begun is kept, and the keys of
 /// a prompt below are dead until it has been seen again.
@@ -109,13 +111,20 @@ pub(super) fn accept(state: &mut State, out: &mut Effects) {
             confirmed(state, about, out);
         }
         Some(Overlay::Reason(_)) => prompts::deny_with_reason(state, out),
+        Some(Overlay::Purge(purge)) if purge.is_meant() => {
+            let sessions = purge.sessions.clone();
+            close(state, out);
+            list::purge(state, sessions, out);
+        }
+        Some(Overlay::Purge(_)) => tell(state, format!("Type {PURGE_WORD}, or leave with Esc")),
         None if state.focus == Focus::List => list::accept(state, out),
         Some(
             Overlay::Confirm(Confirm { arming: Arming::Unseen | Arming::Seen(_), .. })
             | Overlay::Help(_)
             | Overlay::Full(_)
             | Overlay::Waiting(_)
-            | Overlay::Codes(_),
+            | Overlay::Codes(_)
+            | Overlay::Events(_),
         )
         | None => {}
     }
@@ -131,13 +140,27 @@ fn confirmed(state: &mut State, about: About, out: &mut Effects) {
                 out.push(Effect::App(Command::Delete(sessions)));
             }
         }
-        About::CloseAndSend(session) => {
+        About::Interrupted(session) => {
             if may_write(state) {
                 tell(state, "Closing the interrupted turn; then your text is sent");
                 state.composer.send_after_close = Some(session.clone());
                 out.push(Effect::App(Command::CloseInterrupted(session)));
             }
         }
+    }
+}
+
+/// Goes on with the interrupted turn that is asked about. The text waits for it at its next step.
+pub(super) fn resume(state: &mut State, out: &mut Effects) {
+    let Some(Overlay::Confirm(Confirm { about, arming: Arming::Armed })) = &state.overlay else {
+        return;
+    };
+    let About::Interrupted(session) = about.clone() else { return };
+    close(state, out);
+    if may_write(state) {
+        tell(state, "Resuming the interrupted turn; it takes your text in");
+        out.push(Effect::App(Command::Resume(session)));
+        composer::send_off(state, out);
     }
 }
 
@@ -150,11 +173,16 @@ pub(super) fn move_through(state: &mut State, layout: &Layout, action: MoveActio
         Some(Overlay::Help(help)) => help.scroll = scrolled(help.scroll, action, page, last),
         Some(Overlay::Full(full)) => full.scroll = scrolled(full.scroll, action, page, last),
         Some(Overlay::Waiting(_)) => move_in_waiting(state, action, page),
-        Some(Overlay::Confirm(_) | Overlay::Reason(_) | Overlay::Codes(_)) | None => {}
+        Some(Overlay::Events(view)) => {
+            events::move_through(view, action, (area.map_or(0, |area| area.rows), page));
+        }
+        Some(Overlay::Confirm(_) | Overlay::Reason(_) | Overlay::Codes(_) | Overlay::Purge(_))
+        | None => {}
     }
 }
 
-fn scrolled(scroll: usize, action: MoveAction, page: usize, last: usize) -> usize {
+/// Where a move leads that scrolls.
+pub(super) fn scrolled(scroll: usize, action: MoveAction, page: usize, last: usize) -> usize {
     let to = match action {
         MoveAction::Up => scroll.saturating_sub(1),
         MoveAction::Down => scroll + 1,

@@ -125,7 +125,14 @@ fn closed(state: &mut State, prompt: &Prompt, out: &mut Effects) {
     let on_top = match &state.overlay {
         Some(Overlay::Reason(reason)) => reason.prompt.call == prompt.call,
         Some(Overlay::Full(full)) => full.prompt.call == prompt.call,
-        Some(Overlay::Help(_) | Overlay::Confirm(_) | Overlay::Waiting(_) | Overlay::Codes(_))
+        Some(
+            Overlay::Help(_)
+            | Overlay::Confirm(_)
+            | Overlay::Waiting(_)
+            | Overlay::Codes(_)
+            | Overlay::Events(_)
+            | Overlay::Purge(_),
+        )
         | None => false,
     };
     if on_top {
@@ -290,7 +297,9 @@ fn armed_permission(state: &State) -> Option<Prompt> {
             | Overlay::Confirm(_)
             | Overlay::Reason(_)
             | Overlay::Waiting(_)
-            | Overlay::Codes(_),
+            | Overlay::Codes(_)
+            | Overlay::Events(_)
+            | Overlay::Purge(_),
         ) => false,
     };
     seen.then(|| prompt.clone())

@@ -92,6 +92,27 @@ pub(super) fn turn_action(state: &mut State, action: TurnAction, out: &mut Effec
     }
 }
 
+/// Sums up what was said in the session on screen.
+pub(super) fn compact(state: &mut State, out: &mut Effects) {
+    let session = state.session().cloned().filter(|_| state.conversation.turns.latest().is_some());
+    let Some(session) = session else { return tell(state, "There is nothing to sum up yet") };
+    match standing(state) {
+        Standing::Free => {}
+        Standing::Damaged => return tell(state, "A damaged session cannot be summed up"),
+        Standing::Running
+        | Standing::Waiting(_)
+        | Standing::Interrupted(_)
+        | Standing::Elsewhere(_)
+        | Standing::Opening => {
+            return tell(state, "It can be summed up when the last turn has ended");
+        }
+    }
+    if may_write(state) {
+        tell(state, "Summing up what was said; a message waits for that");
+        out.push(Effect::App(Command::Compact(session)));
+    }
+}
+
 /// As [`standing`], for any session: what is not on screen is known from the list.
 fn standing_of(state: &State, session: &SessionId) -> Standing {
     if state.session() == Some(session) {

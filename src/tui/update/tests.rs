@@ -1,7 +1,11 @@
 //! Key scripts: what a person does and what the program tells, and what comes of it.
 
 mod app;
+mod archive;
+mod compaction;
 mod composer;
+mod events;
+mod fork;
 mod keys;
 mod list;
 mod live;
@@ -13,4 +17,5 @@ mod reading;
 mod script;
 mod stopping;
 mod stream;
+mod unsent;
 mod world;

@@ -16,6 +16,7 @@ enum Owner {
     Composer,
     Filter,
     Title,
+    Purge,
     Reason(ToolCallId),
     Answer(ToolCallId),
 }
@@ -80,7 +81,7 @@ pub(super) fn cols(state: &State, layout: &Layout) -> usize {
     let known = match owner(state) {
         Some(Owner::Composer) => layout.composer.map(|area| area.cols),
         Some(Owner::Answer(_)) => layout.prompt.as_ref().map(|area| area.text_cols),
-        Some(Owner::Filter | Owner::Title | Owner::Reason(_)) | None => None,
+        Some(Owner::Filter | Owner::Title | Owner::Purge | Owner::Reason(_)) | None => None,
     };
     known.unwrap_or_else(|| usize::from(state.size.width).max(1))
 }
@@ -88,12 +89,14 @@ pub(super) fn cols(state: &State, layout: &Layout) -> usize {
 fn owner(state: &State) -> Option<Owner> {
     match &state.overlay {
         Some(Overlay::Reason(reason)) => return Some(Owner::Reason(reason.prompt.call.clone())),
+        Some(Overlay::Purge(_)) => return Some(Owner::Purge),
         Some(
             Overlay::Help(_)
             | Overlay::Confirm(_)
             | Overlay::Full(_)
             | Overlay::Waiting(_)
-            | Overlay::Codes(_),
+            | Overlay::Codes(_)
+            | Overlay::Events(_),
         ) => return None,
         None => {}
     }
@@ -130,7 +133,7 @@ fn change(state: &mut State, out: &mut Effects, change: impl FnOnce(&mut Editor)
     match owner {
         Owner::Composer => composer::changed(state, out),
         Owner::Filter => state.list.restart_filter(),
-        Owner::Title => {}
+        Owner::Title | Owner::Purge => {}
         Owner::Reason(call) | Owner::Answer(call) => drafts::prompt_changed(state, call),
     }
 }
@@ -140,6 +143,10 @@ fn editor<'a>(state: &'a mut State, owner: &Owner) -> Option<&'a mut Editor> {
         Owner::Composer => Some(&mut state.composer.editor),
         Owner::Filter => state.list.filter.as_mut().map(|filter| &mut filter.field),
         Owner::Title => state.list.rename.as_mut().map(|rename| &mut rename.field),
+        Owner::Purge => match &mut state.overlay {
+            Some(Overlay::Purge(purge)) => Some(&mut purge.field),
+            Some(_) | None => None,
+        },
         Owner::Reason(_) => match &mut state.overlay {
             Some(Overlay::Reason(reason)) => Some(&mut reason.field),
             Some(_) | None => None,

@@ -6,7 +6,7 @@ use crate::tui::state::State;
 use crate::tui::state::conversation::Form;
 use crate::tui::state::item::{Body, Item, ItemId, Items};
 use crate::tui::update::focus::Way;
-use crate::tui::update::{Effects, clipboard, reading};
+use crate::tui::update::{Effects, clipboard, events, fork, reading};
 
 /// Does what an action says with the item that has the focus.
 pub(super) fn perform(
@@ -47,6 +47,9 @@ pub(super) fn perform(
         TimelineAction::CopyMessage => clipboard::copy_item(state, layout, out),
         TimelineAction::CopyCode => clipboard::copy_code(state, layout, out),
         TimelineAction::CopyTurn => clipboard::copy_turn(state, layout, out),
+        TimelineAction::Edit => fork::edit(state, layout, out),
+        TimelineAction::Fork => fork::fork(state, layout, out),
+        TimelineAction::Events => events::show(state, layout, out),
     }
 }
 

@@ -7,6 +7,7 @@ use crate::tui::layout::screen::{Borders, SMALLEST, Screen};
 use crate::tui::layout::{Layout, focused_pane};
 use crate::tui::line::{Line, wrapped};
 use crate::tui::state::conversation::{Load, Page};
+use crate::tui::state::list::tree::Shown;
 use crate::tui::state::{Focus, State};
 use crate::tui::theme::Ui;
 
@@ -122,7 +123,11 @@ fn titles(canvas: &mut Canvas<'_>, state: &State, screen: &Screen) {
         height: 1,
     };
     if let Some(list) = screen.list {
-        canvas.text(row(list), " Sessions ", part(Focus::List));
+        let title = match state.list.shown {
+            Shown::Current => " Sessions ",
+            Shown::Archived => " Archived ",
+        };
+        canvas.text(row(list), title, part(Focus::List));
     }
     let Some(right) = screen.right else { return };
     let title = Line::of(&format!(" {} ", title(state)), part(Focus::Timeline));

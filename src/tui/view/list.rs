@@ -14,6 +14,7 @@ use crate::tui::layout::list::{field, mark, parts};
 use crate::tui::layout::{Layout, ListArea, ListRow, focused_pane};
 use crate::tui::line::{Line, led};
 use crate::tui::state::list::Scan;
+use crate::tui::state::list::tree::Shown;
 use crate::tui::state::{Focus, State};
 use crate::tui::theme::Ui;
 use crate::tui::words;
@@ -52,6 +53,7 @@ fn empty(state: &State) -> &'static str {
         (Scan::Running { .. }, _) => " Reading…",
         (Scan::Ended { .. }, Some(filter)) if filter.is_looking() => " Looking…",
         (Scan::Ended { .. }, Some(_)) => " Nothing found",
+        (Scan::Ended { .. }, None) if state.list.shown == Shown::Archived => " Nothing is put away",
         (Scan::Ended { .. }, None) => " No sessions yet",
     }
 }
@@ -111,7 +113,8 @@ fn draw_row(canvas: &mut Canvas<'_>, state: &State, rect: Rect, row: &ListRow) {
         None => Line::of("Untitled", Ui::Muted),
     };
     let right = right(state, entry, depth, rect.width);
-    let line = start.with_line(title).beside(right, usize::from(rect.width));
+    let line = start.with_line(title).with_line(forked(state, entry));
+    let line = line.beside(right, usize::from(rect.width));
     let cursor = state.list.cursor().is_some_and(|cursor| cursor.session == row.session);
     let part = match focused_pane(state) {
         Some(Focus::List) if cursor => Some(Ui::Cursor),
@@ -125,6 +128,13 @@ fn draw_row(canvas: &mut Canvas<'_>, state: &State, rect: Rect, row: &ListRow) {
         }
         None => drop(canvas.line(rect, &line)),
     }
+}
+
+/// What a fork was made of.
+fn forked(state: &State, entry: &SessionIndexEntry) -> Line {
+    let (None, Some(parent)) = (entry.origin, &entry.parent_session) else { return Line::new() };
+    let parent = state.list.entry(parent).and_then(|parent| parent.title.as_deref());
+    Line::of(&format!(" ⑂ {}", parent.unwrap_or_default()), Ui::Muted)
 }
 
 fn sign(state: &State, entry: &SessionIndexEntry) -> Line {

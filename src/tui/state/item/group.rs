@@ -11,7 +11,7 @@ use crate::domain::turn::status::TurnStatus;
 use crate::domain::turn::step::StepEvent;
 use crate::tui::state::activity::Activity;
 use crate::tui::state::item::{Body, CallBody, EndBody, Growth, Item, ItemId, Part, Standing};
-use crate::tui::state::turns::{Content, Live, Loaded, Slot, Streaming};
+use crate::tui::state::turns::{Content, Divider, Live, Loaded, Slot, Streaming};
 
 /// How many groups a turn has.
 pub(in crate::tui::state) fn count(slot: &Slot) -> usize {
@@ -23,13 +23,18 @@ pub(in crate::tui::state) fn count(slot: &Slot) -> usize {
 
 /// In which group a part is.
 pub(super) fn of(slot: &Slot, part: &Part) -> Option<usize> {
+    if let Part::Divider(number) = part {
+        let is_before = slot.beside().before.iter().any(|divider| divider.number == *number);
+        let is_after = slot.beside().after.iter().any(|divider| divider.number == *number);
+        return is_before.then_some(0).or(is_after.then(|| count(slot) - 1));
+    }
     let Content::Loaded(turn) = &slot.content else {
         return (*part == Part::Whole).then_some(0);
     };
     let calls = turn.state.model_calls.len();
     let of_call = |call: u64| usize::try_from(call).ok().filter(|call| *call < calls);
     match part {
-        Part::Whole => None,
+        Part::Whole | Part::Divider(_) => None,
         Part::Input => Some(0),
         Part::Added(number) => {
             let at = usize::try_from(*number).ok()?.checked_sub(1)?;
@@ -46,8 +51,40 @@ pub(super) fn of(slot: &Slot, part: &Part) -> Option<usize> {
     }
 }
 
-/// The items of a group of a loaded turn that runs or not.
+/// The items of a group of a turn that runs or not, with the dividers beside the turn.
 pub(in crate::tui::state) fn items<'a>(
+    slot: &'a Slot,
+    activity: &'a Activity,
+    number: usize,
+) -> Vec<Item<'a>> {
+    let mut items = if number == 0 { dividers(slot, &slot.beside().before) } else { Vec::new() };
+    match &slot.content {
+        Content::Asked => items.push(whole(slot, Body::Loading)),
+        Content::Damaged(why) => items.push(whole(slot, Body::Damaged(why))),
+        Content::Loaded(turn) => items.extend(of_turn(turn, &slot.live, activity, number)),
+    }
+    if number + 1 == count(slot) {
+        items.extend(dividers(slot, &slot.beside().after));
+    }
+    items
+}
+
+fn dividers<'a>(slot: &Slot, dividers: &'a [Divider]) -> Vec<Item<'a>> {
+    let item = |divider: &'a Divider| Item {
+        id: ItemId { turn: slot.id.clone(), part: Part::Divider(divider.number) },
+        revision: divider.revision,
+        body: Body::Divider(&divider.summary),
+    };
+    dividers.iter().map(item).collect()
+}
+
+fn whole<'a>(slot: &Slot, body: Body<'a>) -> Item<'a> {
+    let id = ItemId { turn: slot.id.clone(), part: Part::Whole };
+    let revision = u64::from(matches!(slot.content, Content::Damaged(_)));
+    Item { id, revision, body }
+}
+
+fn of_turn<'a>(
     turn: &'a Loaded,
     live: &'a Live,
     activity: &'a Activity,

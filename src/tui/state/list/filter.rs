@@ -12,7 +12,7 @@ use crate::app::command::SortBy;
 use crate::base::id::SessionId;
 use crate::domain::session::entry::SessionIndexEntry;
 use crate::tui::editor::{Editor, Shape};
-use crate::tui::state::list::tree::{Place, Tree};
+use crate::tui::state::list::tree::{Order, Place, Tree};
 
 /// As many sessions are looked at between two messages: about two milliseconds.
 const LOOKED_AT_MAX: usize = 2_000;
@@ -67,12 +67,13 @@ impl Filter {
         &mut self,
         tree: &Tree,
         entries: &HashMap<SessionId, Arc<SessionIndexEntry>>,
-        sort: SortBy,
+        order: Order,
     ) {
+        let sort = order.sort;
         let Looking::From(from) = &self.looking else { return };
         let mut roots = match from {
-            Some(place) => tree.roots_after(place, sort),
-            None => tree.roots(sort),
+            Some(place) => tree.roots_after(place, order),
+            None => tree.roots(order),
         };
         let mut judge = Judge::new(&self.field);
         let mut looked_at = 0;

@@ -29,6 +29,22 @@ enum Rank {
     Title(String),
 }
 
+impl Shown {
+    /// Where an entry belongs that stands at the top.
+    fn of(entry: &SessionIndexEntry) -> Self {
+        if entry.archived { Self::Archived } else { Self::Current }
+    }
+
+    /// The others.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Current => Self::Archived,
+            Self::Archived => Self::Current,
+        }
+    }
+}
+
 impl Place {
     /// The place of a session in an order.
     #[must_use]
@@ -48,12 +64,39 @@ impl Place {
     }
 }
 
-/// See the module. It keeps ids and what they are sorted by; the entries are the list's.
+/// Which sessions are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shown {
+    /// Those that are not put away.
+    #[default]
+    Current,
+    /// Those that are.
+    Archived,
+}
+
+/// Which sessions, and in which order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Which.
+    pub shown: Shown,
+    /// In which order.
+    pub sort: SortBy,
+}
+
+/// The sessions at the top, in every order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Roots {
+    activity: BTreeSet<Place>,
+    creation: BTreeSet<Place>,
+    title: BTreeSet<Place>,
+}
+
+/// See the module. It keeps ids and what they are sorted by; the entries are the list's. A session
+/// that is put away takes along what stands under it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
-    by_activity: BTreeSet<Place>,
-    by_creation: BTreeSet<Place>,
-    by_title: BTreeSet<Place>,
+    current: Roots,
+    archived: Roots,
     /// The sessions that stand under each, by age. Children of a parent that is not there (yet)
     /// stand at the top until it is.
     children: HashMap<SessionId, BTreeSet<SessionId>>,
@@ -95,13 +138,13 @@ impl Tree {
     }
 
     /// The first row.
-    pub(super) fn first(&self, sort: SortBy) -> Option<Row> {
-        self.order(sort).first().map(|place| Row { session: place.session.clone(), depth: 0 })
+    pub(super) fn first(&self, order: Order) -> Option<Row> {
+        self.order(order).first().map(|place| Row { session: place.session.clone(), depth: 0 })
     }
 
     /// The last row.
-    pub(super) fn last(&self, sort: SortBy) -> Option<Row> {
-        self.order(sort).last().map(|place| self.deepest(place.session.clone(), 0))
+    pub(super) fn last(&self, order: Order) -> Option<Row> {
+        self.order(order).last().map(|place| self.deepest(place.session.clone(), 0))
     }
 
     /// The row after that of an entry.
@@ -109,7 +152,7 @@ impl Tree {
         &self,
         entry: &SessionIndexEntry,
         entries: &Entries,
-        sort: SortBy,
+        order: Order,
     ) -> Option<Row> {
         let mut depth = depth_of(entry, entries);
         if let Some(child) = self.children.get(&entry.session_id).and_then(BTreeSet::first) {
@@ -125,7 +168,7 @@ impl Tree {
             depth = depth.saturating_sub(1);
             at = parent;
         }
-        let next = self.roots_after(&Place::of(at, sort), sort).next();
+        let next = self.roots_after(&Place::of(at, order.sort), order).next();
         next.map(|place| Row { session: place.session.clone(), depth: 0 })
     }
 
@@ -134,11 +177,11 @@ impl Tree {
         &self,
         entry: &SessionIndexEntry,
         entries: &Entries,
-        sort: SortBy,
+        order: Order,
     ) -> Option<Row> {
         let depth = depth_of(entry, entries);
         let Some(parent) = parent_in(entry, entries) else {
-            let before = self.order(sort).range(..Place::of(entry, sort)).next_back()?;
+            let before = self.order(order).range(..Place::of(entry, order.sort)).next_back()?;
             return Some(self.deepest(before.session.clone(), 0));
         };
         let siblings = self.children.get(&parent.session_id);
@@ -151,13 +194,13 @@ impl Tree {
     }
 
     /// The sessions at the top that come after a place.
-    pub(super) fn roots_after(&self, place: &Place, sort: SortBy) -> Range<'_, Place> {
-        self.order(sort).range((Bound::Excluded(place.clone()), Bound::Unbounded))
+    pub(super) fn roots_after(&self, place: &Place, order: Order) -> Range<'_, Place> {
+        self.order(order).range((Bound::Excluded(place.clone()), Bound::Unbounded))
     }
 
     /// The sessions at the top.
-    pub(super) fn roots(&self, sort: SortBy) -> Range<'_, Place> {
-        self.order(sort).range::<Place, _>(..)
+    pub(super) fn roots(&self, order: Order) -> Range<'_, Place> {
+        self.order(order).range::<Place, _>(..)
     }
 
     /// A session and all that stand under it, in order.
@@ -171,24 +214,37 @@ impl Tree {
         family
     }
 
-    fn order(&self, sort: SortBy) -> &BTreeSet<Place> {
-        match sort {
-            SortBy::Activity => &self.by_activity,
-            SortBy::Creation => &self.by_creation,
-            SortBy::Title => &self.by_title,
+    fn order(&self, order: Order) -> &BTreeSet<Place> {
+        let roots = match order.shown {
+            Shown::Current => &self.current,
+            Shown::Archived => &self.archived,
+        };
+        match order.sort {
+            SortBy::Activity => &roots.activity,
+            SortBy::Creation => &roots.creation,
+            SortBy::Title => &roots.title,
+        }
+    }
+
+    fn roots_of(&mut self, entry: &SessionIndexEntry) -> &mut Roots {
+        match Shown::of(entry) {
+            Shown::Current => &mut self.current,
+            Shown::Archived => &mut self.archived,
         }
     }
 
     fn insert_root(&mut self, entry: &SessionIndexEntry) {
-        self.by_activity.insert(Place::of(entry, SortBy::Activity));
-        self.by_creation.insert(Place::of(entry, SortBy::Creation));
-        self.by_title.insert(Place::of(entry, SortBy::Title));
+        let roots = self.roots_of(entry);
+        roots.activity.insert(Place::of(entry, SortBy::Activity));
+        roots.creation.insert(Place::of(entry, SortBy::Creation));
+        roots.title.insert(Place::of(entry, SortBy::Title));
     }
 
     fn remove_root(&mut self, entry: &SessionIndexEntry) {
-        self.by_activity.remove(&Place::of(entry, SortBy::Activity));
-        self.by_creation.remove(&Place::of(entry, SortBy::Creation));
-        self.by_title.remove(&Place::of(entry, SortBy::Title));
+        let roots = self.roots_of(entry);
+        roots.activity.remove(&Place::of(entry, SortBy::Activity));
+        roots.creation.remove(&Place::of(entry, SortBy::Creation));
+        roots.title.remove(&Place::of(entry, SortBy::Title));
     }
 
     fn unlink(&mut self, old: &SessionIndexEntry) {
@@ -199,6 +255,12 @@ impl Tree {
         if siblings.is_empty() {
             self.children.remove(parent);
         }
+    }
+
+    /// Whether what stands under an entry would stand elsewhere without it.
+    pub(super) fn moves_others(&self, entry: &SessionIndexEntry, entries: &Entries) -> bool {
+        let children = self.children_of(&entry.session_id, entries);
+        children.iter().any(|child| child.archived != entry.archived)
     }
 
     fn children_of(&self, session: &SessionId, entries: &Entries) -> Vec<Arc<SessionIndexEntry>> {
@@ -214,6 +276,12 @@ impl Tree {
         }
         row
     }
+}
+
+/// Where an entry is shown: where the session at the top belongs under which it stands.
+pub(super) fn shown_in(entry: &SessionIndexEntry, entries: &Entries) -> Shown {
+    let up = std::iter::successors(Some(entry), |at| parent_in(at, entries));
+    up.last().map_or(Shown::Current, Shown::of)
 }
 
 /// Under how many sessions an entry stands.

@@ -11,7 +11,7 @@ use crate::domain::turn::live::{self, Delta, OpenCall};
 use crate::domain::turn::state::TurnState;
 use crate::tui::state::activity::Activity;
 use crate::tui::state::item::{Growth, group};
-use crate::tui::state::turns::{Content, Folded, Live, Loaded, Streaming};
+use crate::tui::state::turns::{Beside, Content, Folded, Live, Loaded, Streaming};
 
 /// As many events are kept while a turn is loaded. Beyond it the oldest go, and the turn is loaded
 /// once more.
@@ -28,6 +28,7 @@ pub struct Slot {
     pub content: Content,
     /// What is known of it beyond its log.
     pub live: Live,
+    beside: Beside,
     /// Events that came before what they follow.
     early: VecDeque<(u64, Arc<TurnEvent>)>,
     /// Whether something is missing and has been asked for.
@@ -44,6 +45,7 @@ impl Slot {
             seq,
             content: Content::Asked,
             live: Live::default(),
+            beside: Beside::default(),
             early: VecDeque::new(),
             is_behind: false,
             counts: vec![1],
@@ -64,6 +66,19 @@ impl Slot {
     #[must_use]
     pub fn state(&self) -> Option<&TurnState> {
         self.loaded().map(|turn| turn.state.as_ref())
+    }
+
+    /// The dividers beside it.
+    #[must_use]
+    pub fn beside(&self) -> &Beside {
+        &self.beside
+    }
+
+    pub(super) fn stand_beside(&mut self, beside: Beside) {
+        if self.beside != beside {
+            self.beside = beside;
+            self.count_all();
+        }
     }
 
     pub(super) fn item_count(&self) -> usize {
@@ -229,12 +244,7 @@ impl Slot {
         self.item_count -= self.counts.iter().skip(kept).sum::<usize>();
         self.counts.truncate(kept);
         for number in kept..groups {
-            let count = match &self.content {
-                Content::Asked | Content::Damaged(_) => 1,
-                Content::Loaded(turn) => {
-                    group::items(turn, &self.live, &Activity::default(), number).len()
-                }
-            };
+            let count = group::items(self, &Activity::default(), number).len();
             self.counts.push(count);
             self.item_count += count;
         }

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::world::{Session, asking, ended, questioning, running};
-use crate::app::command::{Command, Draft, DraftOf};
-use crate::app::notice::{Notice, Refused};
-use crate::base::id::SessionId;
+use crate::app::command::{Command, Draft, DraftOf, Unsent};
+use crate::app::notice::{Notice, Refused, UnsentMessage};
+use crate::base::id::{EventId, SessionId, TurnId};
 use crate::domain::agent::Execution;
 use crate::domain::question::Answer;
 use crate::domain::session::entry::ASK_HUMAN;
@@ -19,6 +19,9 @@ pub(super) struct App {
     pub(super) drafts: BTreeMap<DraftOf, Draft>,
     pub(super) history: Vec<String>,
     pub(super) sent: Vec<String>,
+    /// What waits to be delivered.
+    pub(super) unsent: BTreeMap<SessionId, Vec<UnsentMessage>>,
+    made: usize,
     pub(super) queue: VecDeque<Command>,
 }
 
@@ -37,7 +40,8 @@ impl App {
     pub(super) fn new() -> Self {
         let sessions = vec![ended("s1"), running("s2"), asking("s3", 2), questioning("s4", FORM)];
         let (drafts, history, sent) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { sessions, drafts, history, sent, queue: VecDeque::new() }
+        let (unsent, queue) = (BTreeMap::new(), VecDeque::new());
+        Self { sessions, drafts, history, sent, unsent, made: 0, queue }
     }
 
     /// All texts that a killed program would find again.
@@ -45,7 +49,8 @@ impl App {
         let drafts = self.drafts.values();
         let drafts = drafts.map(|draft| Editor::with_draft(Shape::Page, draft).text());
         let texts = drafts.chain(self.history.iter().cloned()).chain(self.sent.iter().cloned());
-        texts.collect()
+        let waits = self.unsent.values().flatten().map(|message| message.text.clone());
+        texts.chain(waits).collect()
     }
 
     /// Carries the oldest command out, or refuses it if it can be refused.
@@ -74,7 +79,11 @@ impl App {
                 self.history.push(text);
                 Vec::new()
             }
-            Command::Open(id) => self.find(&id).map(|session| session.opened()).unwrap_or_default(),
+            Command::Open(id) => {
+                let opened = self.find(&id).map(|session| session.opened()).unwrap_or_default();
+                opened.into_iter().chain([self.waiting_in(&id)]).collect()
+            }
+            Command::Unsent(unsent) => self.serve_unsent(unsent, mood),
             Command::Send(send) if mood == Mood::Refusing => refused(Refused::Send(send.from)),
             Command::Send(send) => self.send(&send.from, &send.message.plain_text()),
             Command::Decide(decide) if mood == Mood::Refusing => {
@@ -102,12 +111,24 @@ impl App {
                     .find(|s| s.turns.last().is_some_and(|last| last.id == turn));
                 session.map(cancel).unwrap_or_default()
             }
+            command => self.serve_session(command, mood),
+        }
+    }
+
+    /// As [`serve`](Self::serve), what is done with whole sessions.
+    fn serve_session(&mut self, command: Command, mood: Mood) -> Vec<Notice> {
+        let refused = |what| vec![Notice::Refused { what, why: "refused".into() }];
+        match command {
             Command::Delete(ids) => {
                 self.sessions.retain(|session| !ids.contains(&session.id));
                 let gone = ids.iter().cloned();
                 let gone = gone.map(|session| Notice::IndexChanged { session, entry: None });
                 gone.chain([Notice::Deleted(ids.clone())]).collect()
             }
+            Command::Fork { session, .. } if mood == Mood::Refusing => {
+                refused(Refused::Session(session))
+            }
+            Command::Fork { session: of, at, draft } => self.fork(&of, at.as_ref(), draft),
             Command::Resume(id) | Command::CloseInterrupted(id) if mood == Mood::Refusing => {
                 refused(Refused::Resume(id))
             }
@@ -115,7 +136,25 @@ impl App {
                 self.find(&id).map(|s| vec![s.turn().started()]).unwrap_or_default()
             }
             Command::CloseInterrupted(id) => self.find(&id).map(cancel).unwrap_or_default(),
-            Command::Close
+            Command::Archive { sessions, archived } => {
+                vec![Notice::Archived { sessions, archived }]
+            }
+            // `serve` has taken these already.
+            Command::SaveDraft { .. }
+            | Command::AppendDraft { .. }
+            | Command::LoadDraft(_)
+            | Command::Remember(_)
+            | Command::Open(_)
+            | Command::Unsent(_)
+            | Command::Send(_)
+            | Command::Decide(_)
+            | Command::Answer { .. }
+            | Command::Stop(_)
+            // These change nothing that is looked at.
+            | Command::Close
+            | Command::Purge(_)
+            | Command::Compact(_)
+            | Command::Inspect(_)
             | Command::Rename { .. }
             | Command::Restore(_)
             | Command::SaveListSettings(_) => Vec::new(),
@@ -156,10 +195,71 @@ impl App {
         let Some(session) = self.find(&id) else {
             return vec![Notice::Refused { what: Refused::Send(from), why: "gone".into() }];
         };
+        let is_open = session.turns.last().is_some_and(|turn| turn.state().terminal.is_none());
+        if is_open || self.unsent.get(&id).is_some_and(|waits| !waits.is_empty()) {
+            self.sent.pop();
+            return self.put(from, id, text);
+        }
+        let Some(session) = self.find(&id) else { return Vec::new() };
         let created = session.begin(text);
         let turn = session.turn();
         let (started, turn) = (turn.started(), turn.id.clone());
         vec![started, created, session.indexed(), Notice::Sent { from, session: id, turn }]
+    }
+
+    fn fork(&mut self, of: &SessionId, at: Option<&TurnId>, draft: Draft) -> Vec<Notice> {
+        let mut fork = Session::new(&format!("f{}", self.sessions.len()));
+        let Some(parent) = self.find(of) else { return Vec::new() };
+        let place = parent.turns.iter().position(|turn| Some(&turn.id) == at);
+        fork.turns = parent.turns[..place.map_or(0, |place| place + 1)].to_vec();
+        let session = fork.id.clone();
+        if !draft.text.is_empty() {
+            self.drafts.insert(DraftOf::Session(session.clone()), draft);
+        }
+        let indexed = fork.indexed();
+        self.sessions.push(fork);
+        vec![indexed, Notice::Forked { of: of.clone(), session }]
+    }
+
+    fn put(&mut self, from: DraftOf, session: SessionId, text: &str) -> Vec<Notice> {
+        self.made += 1;
+        let id = EventId::from(format!("e{}", self.made));
+        let message = UnsentMessage { id, text: text.to_owned(), held: false };
+        self.unsent.entry(session.clone()).or_default().push(message);
+        vec![self.waiting_in(&session), Notice::Queued { from, session }]
+    }
+
+    fn waiting_in(&self, session: &SessionId) -> Notice {
+        let messages = self.unsent.get(session).cloned().unwrap_or_default();
+        Notice::UnsentChanged { session: session.clone(), messages }
+    }
+
+    fn serve_unsent(&mut self, unsent: Unsent, mood: Mood) -> Vec<Notice> {
+        match unsent {
+            Unsent::Release(session) if mood == Mood::Refusing => {
+                vec![Notice::Refused { what: Refused::Session(session), why: "refused".into() }]
+            }
+            Unsent::Release(session) => {
+                let waits = self.unsent.remove(&session).unwrap_or_default();
+                self.sent.extend(waits.into_iter().map(|message| message.text));
+                vec![self.waiting_in(&session)]
+            }
+            Unsent::TakeBack { session, event, draft } => {
+                self.drafts.insert(DraftOf::Session(session.clone()), draft);
+                let what = Refused::TakeBack { session: session.clone(), event: event.clone() };
+                let waits = self.unsent.entry(session.clone()).or_default();
+                let at = waits.iter().position(|message| message.id == event);
+                let message = at.map(|at| waits.remove(at));
+                let told = if message.is_some() && mood == Mood::Willing {
+                    Notice::TakenBack { session: session.clone(), event }
+                } else {
+                    // It was claimed meanwhile.
+                    self.sent.extend(message.map(|message| message.text));
+                    Notice::Refused { what, why: "claimed".into() }
+                };
+                vec![self.waiting_in(&session), told]
+            }
+        }
     }
 
     fn answer(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::script::{Screen, commands, settings};
-use super::world::{asking, ended, running};
+use super::world::{ended, running};
 use crate::app::command::{Command, Draft, DraftOf, ListSettings, Send, SendSettings};
 use crate::app::notice::{Notice, Refused};
 use crate::base::id::{SessionId, TurnId};
@@ -268,32 +268,13 @@ fn an_empty_message_is_not_sent() {
 }
 
 #[test]
-fn while_a_turn_runs_enter_keeps_the_draft_and_says_so() {
-    let mut session = running("s1");
-    let mut screen = Screen::showing(&session);
-    screen.tell(session.turn().started());
-    screen.types("next");
-    assert_eq!(commands(screen.keys("Enter")), []);
-    assert_eq!(screen.text(), "next");
-    assert!(screen.toast().contains("turn is running"), "{}", screen.toast());
-}
-
-#[test]
-fn a_suspended_turn_never_takes_a_message_for_an_answer() {
-    let mut screen = Screen::showing(&asking("s1", 1));
-    screen.types("yes");
-    assert_eq!(commands(screen.keys("Enter")), []);
-    assert!(screen.toast().contains("waits for your answer"), "{}", screen.toast());
-}
-
-#[test]
-fn on_an_interrupted_turn_the_composer_offers_to_close_it_and_then_sends() {
+fn an_interrupted_turn_is_closed_before_the_text_is_sent() {
     let mut session = running("s1");
     let mut screen = Screen::showing(&session);
     screen.types("go on");
     screen.keys("Enter");
     screen.wait(400);
-    let about = About::CloseAndSend(session.id.clone());
+    let about = About::Interrupted(session.id.clone());
     assert_eq!(
         screen.state.overlay,
         Some(Overlay::Confirm(Confirm { about, arming: Arming::Armed }))
@@ -307,6 +288,20 @@ fn on_an_interrupted_turn_the_composer_offers_to_close_it_and_then_sends() {
     let notices = [turn.tell(failed), turn.is_cancelled()];
     let effects = commands(screen.tell_all(notices));
     assert_eq!(effects, [saved(of("s1"), "go on"), send(of("s1"), "go on")]);
+}
+
+#[test]
+fn an_interrupted_turn_is_resumed_and_takes_the_text_in() {
+    let session = running("s1");
+    let mut screen = Screen::showing(&session);
+    screen.types("go on");
+    screen.keys("Enter");
+    assert_eq!(commands(screen.clone().keys("r")), [], "nobody can have read it yet");
+    screen.wait(400);
+    assert_eq!(commands(screen.clone().keys("n")), []);
+    let effects = commands(screen.keys("r"));
+    let kept = saved(of("s1"), "go on");
+    assert_eq!(effects, [Command::Resume(session.id), kept, send(of("s1"), "go on")]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! No key that help shows is dead, and no shown key panics anywhere.
 
 use super::script::Screen;
-use super::world::{Turn, asking, ended, listed, questioning};
-use crate::app::notice::Notice;
+use super::world::{Turn, asking, ended, listed, questioning, running};
+use crate::app::notice::{Notice, UnsentMessage};
 use crate::domain::turn::event::ResultSource;
 use crate::domain::turn::status::TurnStatus;
 use crate::tui::keymap::Row;
@@ -32,6 +32,9 @@ fn screen() -> Screen {
     let history = vec!["older".to_owned(), "old".to_owned()];
     screen.tell(Notice::Remembered { history, list: crate::app::command::ListSettings::default() });
     screen.open(&session);
+    let id = crate::base::id::EventId::from("e1");
+    let messages = vec![UnsentMessage { id, text: "later".into(), held: true }];
+    screen.tell(Notice::UnsentChanged { session: session.id.clone(), messages });
     screen.wait(20_000);
     screen
 }
@@ -39,7 +42,7 @@ fn screen() -> Screen {
 /// A place, and how to get there.
 type Place = (&'static str, fn() -> Screen);
 
-const PLACES: [Place; 11] = [
+const PLACES: [Place; 14] = [
     ("composer", || {
         let mut screen = screen();
         screen.keys("PgUp PgUp");
@@ -76,6 +79,13 @@ const PLACES: [Place; 11] = [
         screen.keys("Alt-B Left");
         screen
     }),
+    ("purge", || {
+        let mut screen = screen();
+        screen.keys("Esc h D Ctrl-W");
+        screen.types("one two");
+        screen.keys("Ctrl-W Ctrl-/ Alt-B Left");
+        screen
+    }),
     ("permission", || {
         let mut screen = Screen::showing(&asking("s1", 2));
         screen.keys("Ctrl-Y");
@@ -89,6 +99,13 @@ const PLACES: [Place; 11] = [
         screen.keys("v PgDn");
         screen
     }),
+    ("interrupted", || {
+        let mut screen = Screen::showing(&running("s1"));
+        screen.types("go on");
+        screen.keys("Enter");
+        screen.wait(400);
+        screen
+    }),
     ("question", || question(r#"{"questions":[{"id":"a","text":"?","options":["x","y","z"]}]}"#)),
     ("answer", || {
         let mut screen = question(r#"{"questions":[{"id":"a","text":"?","options":["x"]}]}"#);
@@ -99,6 +116,14 @@ const PLACES: [Place; 11] = [
     ("waiting", || {
         let mut screen = screen();
         screen.keys("Ctrl-T j");
+        screen
+    }),
+    ("events", || {
+        let mut screen = screen();
+        screen.keys("Esc g ] x");
+        let turn = screen.state.conversation.turns.slots()[1].id.clone();
+        screen.tell(super::events::lines(&turn, 30));
+        screen.keys("PgDn PgDn");
         screen
     }),
     ("help", || {
@@ -122,7 +147,7 @@ fn question(form: &str) -> Screen {
 
 /// What has nothing to do where the person is: going where they are, the lines of a single line,
 /// what a redo needs.
-const AT_HOME: [(&str, &str); 14] = [
+const AT_HOME: [(&str, &str); 19] = [
     ("list", "to-list"),
     ("timeline", "to-timeline"),
     ("composer", "redo"),
@@ -130,6 +155,11 @@ const AT_HOME: [(&str, &str); 14] = [
     ("title", "line-up"),
     ("title", "line-down"),
     ("filter", "redo"),
+    ("purge", "redo"),
+    ("purge", "line-up"),
+    ("purge", "line-down"),
+    ("purge", "next-pane"),
+    ("purge", "previous-pane"),
     ("answer", "redo"),
     ("answer", "line-up"),
     ("answer", "line-down"),

@@ -27,6 +27,7 @@ pub(super) fn shown(screen: &Screen) -> Vec<String> {
         Body::Reasoning { text, .. } => format!("({text})"),
         Body::Call(call) => format!("[{}]", call.name),
         Body::Failure(why) => format!("failed: {why}"),
+        Body::Divider(summary) => format!("-- {summary}"),
         Body::End(end) => match end.standing {
             Standing::Running { .. } => "running".to_owned(),
             Standing::Suspended => "waiting".to_owned(),

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::script::Screen;
-use crate::app::command::{Command, Decide};
+use crate::app::command::{Command, Decide, Unsent};
 use crate::base::id::ToolCallId;
 use crate::domain::question::Answer;
 use crate::domain::turn::event::Decision;
@@ -144,25 +144,59 @@ impl Monitor {
                     || (pressed == Some(key("y")) && asked);
                 assert!(meant, "{turn} stopped by {pressed:?}");
             }
-            Command::Delete(ids) => {
-                assert_eq!(pressed, Some(key("y")));
-                assert!(confirms(before, About::Delete(ids.clone())));
+            Command::Resume(session) => {
+                let offered = confirms(before, About::Interrupted(session.clone()));
+                let meant = pressed == Some(key("C")) || (pressed == Some(key("r")) && offered);
+                assert!(meant, "{session} resumed by {pressed:?}");
             }
-            Command::Restore(_) => assert_eq!(pressed, Some(key("u"))),
-            Command::Resume(_) => assert_eq!(pressed, Some(key("C"))),
             Command::CloseInterrupted(session) => {
-                let offered = confirms(before, About::CloseAndSend(session.clone()));
+                let offered = confirms(before, About::Interrupted(session.clone()));
                 let meant = pressed == Some(key("X")) || (pressed == Some(key("y")) && offered);
                 assert!(meant, "{session} closed by {pressed:?}");
             }
             Command::Send(_) => {
                 let later = before.composer.send_after_close.is_some()
                     || before.composer.kept == Kept::AskedToSend;
-                assert!(pressed == Some(key("Enter")) || later, "sent by {pressed:?}");
+                let resumed = pressed == Some(key("r")) && before.overlay.is_some();
+                let meant = pressed == Some(key("Enter")) || later || resumed;
+                assert!(meant, "sent by {pressed:?}");
             }
-            Command::Rename { .. } => assert_eq!(pressed, Some(key("Enter"))),
-            Command::Open(_)
+            command => self.check_session(before, pressed, command),
+        }
+    }
+
+    /// As for any command, what is done with whole sessions.
+    fn check_session(&self, before: &State, pressed: Option<Key>, command: &Command) {
+        match command {
+            Command::Delete(ids) => {
+                assert_eq!(pressed, Some(key("y")));
+                assert!(confirms(before, About::Delete(ids.clone())));
+            }
+            Command::Restore(_) => assert_eq!(pressed, Some(key("u"))),
+            Command::Unsent(Unsent::TakeBack { .. }) => assert_eq!(pressed, Some(key("Alt-Up"))),
+            Command::Unsent(Unsent::Release(_)) => assert_eq!(pressed, Some(key("Alt-S"))),
+            Command::Archive { archived, .. } => {
+                let undone = pressed == Some(key("u")) && !archived;
+                assert!(pressed == Some(key("a")) || undone, "put away by {pressed:?}");
+            }
+            Command::Fork { .. } => {
+                assert!(pressed == Some(key("e")) || pressed == Some(key("f")), "{pressed:?}");
+            }
+            Command::Compact(_) => {
+                assert_eq!(pressed, Some(key("k")));
+                assert_eq!(self.last_key.map(|(key, _)| key), Some(key("Ctrl-X")));
+            }
+            Command::Rename { .. } | Command::Purge(_) => assert_eq!(pressed, Some(key("Enter"))),
+            // `check_command` has looked at the first ones.
+            Command::Decide(_)
+            | Command::Answer { .. }
+            | Command::Stop(_)
+            | Command::Resume(_)
+            | Command::CloseInterrupted(_)
+            | Command::Send(_)
+            | Command::Open(_)
             | Command::Close
+            | Command::Inspect(_)
             | Command::SaveDraft { .. }
             | Command::AppendDraft { .. }
             | Command::LoadDraft(_)

@@ -7,7 +7,7 @@ use ratatui::layout::Size;
 use super::app::{App, Mood};
 use super::monitor::{Monitor, key};
 use super::script::Screen;
-use crate::app::command::{Command, DraftOf};
+use crate::app::command::{Command, DraftOf, Unsent};
 use crate::tui::editor::{Editor, Shape};
 use crate::tui::effect::Effect;
 use crate::tui::input::{Button, Input, Mouse, MouseKind};
@@ -40,7 +40,7 @@ enum Step {
     Resize(u16),
 }
 
-const KEYS: [&str; 34] = [
+const KEYS: [&str; 42] = [
     "y",
     "n",
     "N",
@@ -75,16 +75,26 @@ const KEYS: [&str; 34] = [
     "l",
     "PgUp",
     "Left",
+    "Alt-Up",
+    "Alt-Up",
+    "Alt-S",
+    "r",
+    "e",
+    "f",
+    "a",
+    "A",
 ];
 
 /// Ways to where something can be decided.
-const SCRIPTS: [&[&str]; 6] = [
+const SCRIPTS: [&[&str]; 8] = [
     &["Ctrl-T", "Enter"],
     &["Ctrl-T", "j", "Enter"],
     &["Ctrl-C", "Ctrl-Y"],
     &["Ctrl-B", "Ctrl-B", "Shift-Tab", "Shift-Tab"],
     &["Ctrl-X", "d"],
     &["Esc", "Esc"],
+    &["i", "Enter"],
+    &["i", "Alt-Up"],
 ];
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -256,7 +266,10 @@ impl Run {
         for command in &self.app.queue {
             match command {
                 Command::Remember(text) => all.push_str(text),
-                Command::SaveDraft { draft, .. } | Command::AppendDraft { typed: draft, .. } => {
+                Command::SaveDraft { draft, .. }
+                | Command::AppendDraft { typed: draft, .. }
+                | Command::Fork { draft, .. }
+                | Command::Unsent(Unsent::TakeBack { draft, .. }) => {
                     all.push_str(&draft.text);
                     all.extend(draft.pastes.iter().map(String::as_str));
                 }

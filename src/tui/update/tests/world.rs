@@ -13,8 +13,8 @@ use crate::domain::message::{
     AssistantMessage, AssistantPart, Content, TextPart, ToolCallPart, UserMessage,
 };
 use crate::domain::session::entry::{ASK_HUMAN, LatestTurnStatus, SessionIndexEntry};
-use crate::domain::session::event::SessionCreated;
-use crate::domain::session::state::{SessionState, SessionTurn};
+use crate::domain::session::event::{Compacted, SessionCreated};
+use crate::domain::session::state::{Compaction, SessionState, SessionTurn};
 use crate::domain::turn::event::{
     Decision, DecisionSource, InvocationRequested, ModelCallCompleted, ModelCallRequested,
     ModelRequest, PendingAsyncTool, PendingPermission, PermissionRequired, PermissionResolved,
@@ -31,6 +31,8 @@ use crate::domain::usage::TurnUsage;
 pub(super) struct Session {
     pub(super) id: SessionId,
     pub(super) turns: Vec<Turn>,
+    /// How often it was summed up, each after so many turns.
+    pub(super) compactions: Vec<Compaction>,
 }
 
 /// A turn, as the program has it.
@@ -46,7 +48,7 @@ pub(super) struct Turn {
 
 impl Session {
     pub(super) fn new(id: &str) -> Self {
-        Self { id: SessionId::from(id), turns: Vec::new() }
+        Self { id: SessionId::from(id), turns: Vec::new(), compactions: Vec::new() }
     }
 
     /// A new turn, and its first notice.
@@ -111,7 +113,19 @@ impl Session {
                 at: Timestamp::from_ms(0),
             })
             .collect();
+        state.compactions.clone_from(&self.compactions);
         state
+    }
+
+    /// It is summed up after its turns so far.
+    pub(super) fn compacts(&mut self, summary: &str) -> Notice {
+        let fact = Compacted {
+            compaction_id: format!("k{}", self.compactions.len()),
+            summary: summary.to_owned(),
+            first_kept_turn_id: self.turn().id.clone(),
+        };
+        self.compactions.push(Compaction { fact, after_turns: self.turns.len() });
+        Notice::SessionChanged { session: self.id.clone(), state: Arc::new(self.state()) }
     }
 
     /// What the list knows of it.

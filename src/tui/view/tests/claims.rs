@@ -136,15 +136,16 @@ fn every_question_fits_the_smallest_dialog() {
     let session = SessionId::from("s-done");
     let abouts = [
         About::Quit,
-        About::CloseAndSend(session.clone()),
+        About::Interrupted(session.clone()),
         About::Stop("t-1".into()),
         About::Delete(vec![session]),
     ];
     for about in abouts {
-        let asked = dialog::confirm(&state, &about, (16, 3));
-        assert!(asked.lines.len() <= 3, "{about:?}: {:?}", asked.lines);
+        let confirm = Confirm { about, arming: Arming::Unseen };
+        let asked = dialog::confirm(&state, &confirm, (16, 3));
+        assert!(asked.lines.len() <= 3, "{confirm:?}: {:?}", asked.lines);
         let mut state = state.clone();
-        state.overlay = Some(Overlay::Confirm(Confirm { about, arming: Arming::Unseen }));
+        state.overlay = Some(Overlay::Confirm(confirm));
         row_with(&screen(&state, size), "n no");
     }
 }

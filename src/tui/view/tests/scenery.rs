@@ -18,6 +18,7 @@ use crate::domain::turn::event::{
 };
 use crate::domain::turn::live::DeltaKind;
 use crate::domain::turn::status::{INTERRUPTED, TurnStatus};
+use crate::runtime::CONTEXT_OVERFLOW;
 use crate::tui::scenes::{self, Turn, at, call, reasoning, text};
 use crate::tui::state::State;
 use crate::tui::state::activity::Run;
@@ -212,6 +213,11 @@ pub(super) fn endings() -> Vec<LoadedTurn> {
     });
     let usage = scenes::usage();
     let code = Some(MODEL_CALL_LIMIT.to_owned());
+    let too_long = TurnFact::Failed(TurnFailed {
+        error: "the conversation is too long for the model".into(),
+        code: Some(CONTEXT_OVERFLOW.to_owned()),
+        usage: scenes::usage(),
+    });
     let error = "stopped after 40 model calls".to_owned();
     let failed = TurnFact::Failed(TurnFailed { error, code, usage });
     let cancelled = |reason: &str| {
@@ -221,7 +227,8 @@ pub(super) fn endings() -> Vec<LoadedTurn> {
     let turns = [
         begin(1, "Too long").answer_for(vec![text("It goes on and")], "length").complete(),
         begin(2, "Filtered").answer_for(vec![text("I")], "content-filter").complete(),
-        begin(3, "Overloaded").then(failure).then(failed),
+        begin(3, "Overloaded").then(failure.clone()).then(failed),
+        begin(8, "All of it").then(failure).then(too_long),
         answered(4, "Stop it").then(cancelled("stopped by you")),
         answered(5, "Crash").then(cancelled(INTERRUPTED)),
     ];

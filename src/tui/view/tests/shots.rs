@@ -8,8 +8,13 @@ use ratatui::style::{Color, Modifier};
 
 use super::scenery::{self, armed, asks, full, list, open, opening, questions, worked};
 use super::{drawn, painted, screen, styled};
+use crate::app::command::InspectWhat;
 use crate::app::command::SortBy;
-use crate::base::id::{SessionId, TurnId};
+use crate::app::notice::{EventLine, UnsentMessage};
+use crate::app::paged::Paged;
+use crate::base::id::{EventId, SessionId, TurnId};
+use crate::domain::session::event::Compacted;
+use crate::domain::session::state::{Compaction, SessionState, SessionTurn};
 use crate::tui::editor::{Editor, Shape};
 use crate::tui::scenes;
 use crate::tui::state::conversation::{Conversation, Load, Page};
@@ -17,7 +22,10 @@ use crate::tui::state::form::Form;
 use crate::tui::state::keys::Arming;
 use crate::tui::state::list::Rename;
 use crate::tui::state::list::filter::Filter;
-use crate::tui::state::overlay::{About, Codes, Confirm, Full, Help, Overlay, Reason, Waiting};
+use crate::tui::state::list::tree::Shown;
+use crate::tui::state::overlay::{
+    About, Codes, Confirm, EventPage, Events, Fetched, Full, Help, Overlay, Purge, Reason, Waiting,
+};
 use crate::tui::state::status::{LastRun, Tone};
 use crate::tui::state::turns::ModelWait;
 use crate::tui::state::{Focus, State};
@@ -129,12 +137,12 @@ fn calls_and_reasoning_open_with_all_that_is_in_them() {
 
 #[test]
 fn every_turn_says_how_it_ended_or_what_can_be_done() {
-    let size = Size { width: 76, height: 60 };
+    let size = Size { width: 76, height: 68 };
     let mut state = scenes::conversation(size, Vec::new());
     for turn in scenery::endings() {
         let _folded = state.conversation.turns.load(turn);
     }
-    check("endings_76x60", &state, size);
+    check("endings_76x68", &state, size);
     let mut state = full(SMALL, vec![scenery::waits_for_model()]);
     scenes::run(&mut state, scenery::SECOND);
     let wait = ModelWait { until: scenes::at("12:00:30"), why: "rate limited".into() };
@@ -299,5 +307,128 @@ fn a_wide_character_that_an_overlay_cuts_is_not_drawn() {
             })
         });
         assert!(!cut, "{title}");
+    }
+}
+
+#[test]
+fn what_waits_to_be_sent_stands_above_the_text() {
+    let texts = ["First the store.", "Then\nthe tests.", "And \u{1b}[31mred\u{1b}[0m ends", "Last"];
+    let waits = |count: usize, held: bool| {
+        let texts = texts.iter().take(count).zip(1..);
+        let message = |(text, number): (&&str, usize)| UnsentMessage {
+            id: EventId::from(format!("e{number}")),
+            text: (*text).to_owned(),
+            held,
+        };
+        texts.map(message).collect::<Vec<_>>()
+    };
+    for (name, size, count) in
+        [("unsent_80x24", NORMAL, 3), ("unsent_many_80x24", NORMAL, 4), ("unsent_40x12", SMALL, 4)]
+    {
+        let mut state = full(size, vec![worked()]);
+        state.conversation.unsent = waits(count, count == 4);
+        state.composer.editor = Editor::with_text(Shape::Page, "And one more");
+        check(name, &state, size);
+    }
+}
+
+#[test]
+fn before_something_is_sent_an_interrupted_turn_is_asked_about() {
+    for (name, size) in [("interrupted_80x24", NORMAL), ("interrupted_40x12", SMALL)] {
+        let mut state = full(size, vec![worked()]);
+        let about = About::Interrupted(SessionId::from(scenes::SESSION));
+        state.overlay = Some(Overlay::Confirm(Confirm { about, arming: Arming::Armed }));
+        check(name, &state, size);
+    }
+}
+
+#[test]
+fn what_is_put_away_has_a_view_of_its_own() {
+    let mut state = full(NORMAL, vec![worked()]);
+    let mut away = scenery::entry("s-away", "Last year's plans", scenes::at("10:00:00"));
+    away.archived = true;
+    state.list.put(&Arc::new(away));
+    state.focus = Focus::List;
+    state.list.show(Shown::Archived);
+    check("archived_80x24", &state, NORMAL);
+}
+
+#[test]
+fn a_line_stands_where_what_was_said_was_summed_up() {
+    for (name, size) in [("divider_80x24", NORMAL), ("divider_40x12", SMALL)] {
+        let mut state = full(size, vec![worked()]);
+        let Page::Session { load: Load::Open { state: session, .. }, .. } =
+            &state.conversation.page
+        else {
+            panic!("it is open")
+        };
+        let mut session = SessionState::clone(session);
+        let fact = Compacted {
+            compaction_id: "k1".into(),
+            summary: "The watcher test is **flaky**: it waits 50 ms.".into(),
+            first_kept_turn_id: TurnId::from(scenery::TURN),
+        };
+        session.turns.push(SessionTurn {
+            id: TurnId::from(scenery::TURN),
+            session_seq: 1,
+            agent_id: "assistant".into(),
+            model: scenes::model(),
+            at: scenes::at("10:31:00"),
+        });
+        session.compactions.push(Compaction { fact, after_turns: 1 });
+        state.conversation.turns.announce(&session);
+        let mut folds = state.conversation.folds.clone();
+        folds.toggle(&state.items().last().unwrap());
+        if size == NORMAL {
+            state.conversation.folds = folds;
+        }
+        state.focus = Focus::Timeline;
+        check(name, &state, size);
+    }
+}
+
+#[test]
+fn the_event_view_shows_the_log_of_a_turn_and_each_event_whole() {
+    let kinds = ["turn_created", "model_call_requested", "model_call_completed"];
+    let line = |offset: u64| EventLine {
+        offset,
+        at: scenes::at("10:31:00"),
+        kind: kinds[usize::try_from(offset % 3).unwrap()],
+        model_call: (!offset.is_multiple_of(3)).then_some(offset / 3),
+        tool: None,
+    };
+    let json = format!(
+        "{{\n  \"type\": \"turn_created\",\n  \"text\": \"\u{202e}{}\"\n}}",
+        "ab ".repeat(90)
+    );
+    let page = EventPage {
+        what: InspectWhat::Request(3),
+        text: Fetched::There(Arc::new(Paged::new(json))),
+        scroll: 1,
+    };
+    for (name, size) in [("80x24", NORMAL), ("40x12", SMALL)] {
+        let mut state = full(size, vec![worked()]);
+        let mut events = Events {
+            turn: TurnId::from(scenery::TURN),
+            lines: Fetched::There((1..=40).map(line).collect()),
+            selected: 19,
+            page: None,
+        };
+        state.overlay = Some(Overlay::Events(events.clone()));
+        check(&format!("events_{name}"), &state, size);
+        events.page = Some(page.clone());
+        state.overlay = Some(Overlay::Events(events));
+        check(&format!("request_{name}"), &state, size);
+    }
+}
+
+#[test]
+fn before_something_is_destroyed_a_word_has_to_be_typed() {
+    for (name, size) in [("purge_80x24", NORMAL), ("purge_40x12", SMALL)] {
+        let mut state = full(size, vec![worked()]);
+        let sessions = ["s-done", "s-fork"].map(SessionId::from).to_vec();
+        let field = Editor::with_text(Shape::Line, "pur");
+        state.overlay = Some(Overlay::Purge(Purge { sessions, field }));
+        check(name, &state, size);
     }
 }

@@ -1,0 +1,175 @@
+//! What is sent while it cannot be delivered waits, is seen, and comes back when it is asked for.
+
+use super::script::{Screen, commands};
+use super::world::{Session, asking, ended, running};
+use crate::app::command::{Command, Draft, DraftOf, Unsent};
+use crate::app::notice::{Notice, Refused, UnsentMessage};
+use crate::base::id::{EventId, SessionId};
+use crate::tui::state::composer::Kept;
+
+fn of(session: &Session) -> DraftOf {
+    DraftOf::Session(session.id.clone())
+}
+
+/// These messages wait in the session on screen.
+fn waits(screen: &mut Screen, session: &Session, texts: &[(&str, bool)]) {
+    let messages = texts.iter().zip(1..).map(|((text, held), number)| UnsentMessage {
+        id: EventId::from(format!("e{number}")),
+        text: (*text).to_owned(),
+        held: *held,
+    });
+    let (session, messages) = (session.id.clone(), messages.collect());
+    screen.tell(Notice::UnsentChanged { session, messages });
+}
+
+fn taken(session: &Session, event: &str, text: &str, caret: usize) -> Command {
+    let draft = Draft { text: text.into(), caret, pastes: vec![] };
+    let (session, event) = (session.id.clone(), EventId::from(event));
+    Command::Unsent(Unsent::TakeBack { session, event, draft })
+}
+
+fn refused(session: &Session, event: &str) -> Notice {
+    let (session, event) = (session.id.clone(), EventId::from(event));
+    Notice::Refused { what: Refused::TakeBack { session, event }, why: "on its way".into() }
+}
+
+fn sent_texts(commands: &[Command]) -> Vec<String> {
+    let sent = commands.iter().filter_map(|command| match command {
+        Command::Send(send) => Some(send.message.plain_text()),
+        _ => None,
+    });
+    sent.collect()
+}
+
+#[test]
+fn while_a_turn_runs_or_waits_enter_queues() {
+    let mut busy = running("s1");
+    let mut screen = Screen::showing(&busy);
+    screen.tell(busy.turn().started());
+    for (mut screen, session) in [(screen, busy), {
+        let asking = asking("s2", 1);
+        (Screen::showing(&asking), asking)
+    }] {
+        screen.types("next");
+        assert_eq!(sent_texts(&commands(screen.keys("Enter"))), ["next"]);
+        assert_eq!(screen.text(), "next", "it stays until it is durable");
+        let from = of(&session);
+        screen.tell(Notice::Queued { from, session: session.id.clone() });
+        assert_eq!(screen.text(), "");
+        assert_eq!(commands(screen.wait(1_000)), [], "the draft went with it");
+    }
+}
+
+#[test]
+fn a_suspended_turn_never_takes_a_message_for_an_answer_and_the_composer_says_so() {
+    let session = asking("s1", 1);
+    let mut screen = Screen::showing(&session);
+    screen.types("yes");
+    let asked = commands(screen.keys("Enter"));
+    assert!(!asked.iter().any(|command| matches!(command, Command::Decide(_))), "{asked:?}");
+    screen.tell(Notice::Queued { from: of(&session), session: session.id.clone() });
+    assert!(screen.toast().contains("no answer"), "{}", screen.toast());
+}
+
+#[test]
+fn a_message_behind_held_ones_says_by_which_key_all_go() {
+    let session = ended("s1");
+    let mut screen = Screen::showing(&session);
+    waits(&mut screen, &session, &[("one", true)]);
+    screen.types("two");
+    screen.keys("Enter");
+    screen.tell(Notice::Queued { from: of(&session), session: session.id.clone() });
+    assert!(screen.toast().contains("Alt-S"), "{}", screen.toast());
+    let released = Command::Unsent(Unsent::Release(session.id));
+    assert_eq!(commands(screen.keys("Alt-S")), [released]);
+}
+
+#[test]
+fn nothing_is_released_behind_an_interrupted_turn() {
+    let session = running("s1");
+    let mut screen = Screen::showing(&session);
+    waits(&mut screen, &session, &[("one", true)]);
+    assert_eq!(commands(screen.keys("Alt-S")), []);
+    assert!(screen.toast().contains("interrupted"), "{}", screen.toast());
+}
+
+#[test]
+fn the_last_waiting_message_comes_back_before_what_is_being_written() {
+    let session = ended("s1");
+    let mut screen = Screen::showing(&session);
+    waits(&mut screen, &session, &[("one", false), ("two", false)]);
+    screen.types("three");
+    let effects = commands(screen.keys("Alt-Up"));
+    assert_eq!(effects, [taken(&session, "e2", "two\nthree", 3)]);
+    assert_eq!(screen.text(), "two\nthree");
+    let (id, event) = (session.id.clone(), EventId::from("e2"));
+    screen.tell(Notice::TakenBack { session: id, event });
+    assert_eq!(screen.state.conversation.unsent.len(), 1);
+    let effects = commands(screen.keys("Alt-Up"));
+    assert_eq!(effects, [taken(&session, "e1", "one\ntwo\nthree", 3)]);
+}
+
+#[test]
+fn one_message_is_taken_back_at_a_time_and_nothing_is_sent_meanwhile() {
+    let session = ended("s1");
+    let mut screen = Screen::showing(&session);
+    waits(&mut screen, &session, &[("one", false), ("two", false)]);
+    screen.keys("Alt-Up");
+    assert_eq!(commands(screen.keys("Alt-Up Enter")), []);
+    screen.tell(refused(&session, "e2"));
+    assert_eq!(commands(screen.keys("Alt-Up")), [taken(&session, "e2", "two", 3)]);
+}
+
+#[test]
+fn a_message_that_was_on_its_way_leaves_the_text_again() {
+    let session = ended("s1");
+    let mut screen = Screen::showing(&session);
+    waits(&mut screen, &session, &[("one\ntwo", false)]);
+    screen.types("rest");
+    screen.keys("Alt-Up");
+    screen.keys("Ctrl-End");
+    screen.types("!");
+    screen.tell(refused(&session, "e1"));
+    assert_eq!((screen.text().as_str(), screen.toast()), ("rest!", "on its way"));
+    let draft = Draft { text: "rest!".into(), caret: 5, pastes: vec![] };
+    let saved = Command::SaveDraft { of: of(&session), draft };
+    assert_eq!(commands(screen.wait(500)), [saved]);
+}
+
+#[test]
+fn what_was_changed_since_it_came_back_stays_whatever_became_of_the_message() {
+    let session = ended("s1");
+    let mut screen = Screen::showing(&session);
+    waits(&mut screen, &session, &[("one", false)]);
+    screen.keys("Alt-Up");
+    screen.types("s more");
+    screen.tell(refused(&session, "e1"));
+    assert_eq!(screen.text(), "ones more");
+}
+
+#[test]
+fn a_text_of_the_history_gives_way_to_the_draft_before_a_message_comes_back() {
+    let session = ended("s1");
+    let mut screen = Screen::showing(&session);
+    screen.types("sent before");
+    screen.keys("Ctrl-C");
+    waits(&mut screen, &session, &[("one", false)]);
+    screen.types("draft");
+    screen.keys("Up");
+    assert_eq!(screen.text(), "sent before");
+    assert_eq!(commands(screen.keys("Alt-Up")), [taken(&session, "e1", "one\ndraft", 3)]);
+}
+
+#[test]
+fn nothing_comes_back_before_the_draft_is_there_or_where_nothing_waits() {
+    let session = ended("s1");
+    let mut screen = Screen::showing(&session);
+    assert_eq!(commands(screen.keys("Alt-Up Alt-S")), []);
+    assert!(screen.toast().contains("No message waits"), "{}", screen.toast());
+    waits(&mut screen, &session, &[("one", false)]);
+    screen.state.composer.kept = Kept::Asked;
+    assert_eq!(commands(screen.keys("Alt-Up")), []);
+    let other = SessionId::from("s2");
+    screen.tell(Notice::UnsentChanged { session: other, messages: Vec::new() });
+    assert_eq!(screen.state.conversation.unsent.len(), 1, "another session is another thing");
+}
