@@ -4,6 +4,7 @@
 mod bad_input;
 mod broken_off;
 mod deleting;
+mod events;
 mod guide;
 mod hostile;
 mod manners;

@@ -50,6 +50,12 @@ pub fn text_hints(state: &State) -> Line {
     row(state, &choices)
 }
 
+/// How to leave where there is nothing to copy.
+#[must_use]
+pub fn note_hints(state: &State) -> Line {
+    row(state, &[(Action::App(AppAction::Escape), "back")])
+}
+
 fn row(state: &State, choices: &[(Action, &str)]) -> Line {
     let drawn = choices.iter().map(|(action, what)| choice(state, &EVENTS, *action, what, true));
     drawn.reduce(|line, choice| line.with_space(2).with_line(choice)).unwrap_or_default()

@@ -79,7 +79,7 @@ impl Place<'_> {
     fn note(&mut self, title: &str, text: &str) {
         let lines = wrapped(text, Ui::Muted, usize::from(self.cols()));
         let lines = lines.into_iter().take(self.rows_max()).collect();
-        let hints = events::text_hints(self.state);
+        let hints = events::note_hints(self.state);
         self.frame(title, lines, hints);
     }
 
