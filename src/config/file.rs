@@ -1,12 +1,14 @@
 //! A configuration file: read, parsed, and every mistake told with its place.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{self, Read as _};
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::OFlags;
 use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -126,8 +128,16 @@ pub fn read(path: &Path) -> Result<Parsed, FileError> {
 }
 
 fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    // Opening a pipe waits for its other end, unless it is told not to.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if !kind.is_file() && !kind.is_dir() {
+        let what = "it is a pipe, a socket or a device";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
     let mut bytes = Vec::new();
-    File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -136,7 +146,9 @@ fn unreadable(path: &Path, source: io::Error) -> FileError {
     let remedy = match source.kind() {
         io::ErrorKind::NotFound => return FileError::Missing(path),
         io::ErrorKind::PermissionDenied => "make it readable for you (chmod u+r, and its folders)",
-        io::ErrorKind::IsADirectory => "there must be a file in its place",
+        io::ErrorKind::IsADirectory | io::ErrorKind::InvalidInput => {
+            "there must be a file in its place"
+        }
         io::ErrorKind::NotADirectory => "a part of its path is a file, move that away",
         _ => "check the disk, or name another file with --config",
     };
