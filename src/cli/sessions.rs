@@ -1,4 +1,6 @@
-//! `turnstile sessions`: listing, showing and removing them.
+//! `turnstile sessions`: listing, showing, removing and restoring them.
+
+mod deleted;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -20,15 +22,22 @@ pub(super) fn sessions(common: &Common, sessions: &Sessions) -> Result<Exit, Pro
     let setting = Setting::read(common)?;
     let access = match sessions {
         Sessions::List { .. } | Sessions::Show { .. } => Access::ReadOnly,
-        Sessions::Rm { .. } => Access::Full,
+        Sessions::Rm { .. } | Sessions::Restore { .. } => Access::Full,
     };
+    let work_dir = &setting.loaded.paths.work_dir.path;
+    if access == Access::ReadOnly && !work_dir.is_dir() {
+        let why = format!("there is no folder {} yet, and so no sessions", work_dir.display());
+        tell(&Problem::new(Exit::Done, why));
+    }
     let place = setting.take(access)?;
     threads()?.block_on(async {
         let (app, _notices) = setting.start(place).map_err(|error| problem(&error))?;
         let done = match sessions {
-            Sessions::List { json } => list(&app, *json).await,
+            Sessions::List { json, deleted: true } => deleted::list(&app, *json).await,
+            Sessions::List { json, deleted: false } => list(&app, *json).await,
             Sessions::Show { id, json } => show(&app, &SessionId::from(id.as_str()), *json).await,
             Sessions::Rm { ids, json } => remove(&app, ids, *json).await,
+            Sessions::Restore { ids, json } => deleted::restore(&app, ids, *json).await,
         };
         app.shut_down().await.map_err(|error| Problem::of(Exit::Disk, &error))?;
         done
@@ -104,9 +113,8 @@ async fn show_json(app: &App, id: &SessionId, state: &SessionState) -> Result<Ex
                 }
             }
             Err(error) => {
-                let problem = refusal(&error);
-                exit = problem.exit();
-                tell(&problem);
+                tell(&refusal(&error));
+                exit = Exit::Disk;
             }
         }
     }
@@ -181,7 +189,8 @@ async fn remove(app: &App, ids: &[String], json: bool) -> Result<Exit, Problem> 
 
 fn refusal(error: &SessionError) -> Problem {
     let exit = match error {
-        SessionError::Store(StoreError::NotFound(_) | StoreError::Id(_)) => Exit::Failed,
+        SessionError::Store(StoreError::Id(_)) => Exit::Usage,
+        SessionError::Store(StoreError::NotFound(_)) => Exit::Failed,
         SessionError::Store(_) | SessionError::Read(_) => Exit::Disk,
         _ => Exit::Failed,
     };
