@@ -30,6 +30,13 @@ fn a_configuration_that_is_no_toml_is_told_with_line_and_column() {
 }
 
 #[test]
+fn a_dumb_terminal_is_told_how_a_prompt_is_answered_without_a_screen() {
+    let home = Home::new();
+    let launch = Launch::new(PROGRAM, &home).variable("TERM", "dumb");
+    check_refused(launch, 2, &["TERM is dumb", "turnstile run"]);
+}
+
+#[test]
 fn an_unknown_key_is_told_with_its_place_and_what_was_meant() {
     let home = Home::new();
     home.configure("[ui]\nmouze = true\n");
