@@ -52,7 +52,8 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         Notice::Deleted(sessions) => {
             let what = counted(sessions.len());
             let undo = hint::list(state, ListAction::Undo);
-            tell(state, format!("Deleted {what}; {undo} in the list takes it back"));
+            let them = if sessions.len() == 1 { "it" } else { "them" };
+            tell(state, format!("Deleted {what}; {undo} in the list takes {them} back"));
             if state.list.deleted.len() == UNDOS_MAX {
                 state.list.deleted.remove(0);
             }
