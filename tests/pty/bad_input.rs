@@ -7,7 +7,7 @@ use process_wrap::tokio::{CommandWrap, ProcessSession};
 use turnstile::testing::pty::{Ended, Exit, Home, Launch};
 
 use crate::person::{
-    DOWN, ENTER, PROGRAM, go_to_composer, go_to_list, log_of, quit, runtime, shows, start,
+    DOWN, ENTER, PROGRAM, go_on, go_to_composer, go_to_list, log_of, quit, runtime, shows, start,
     with_sessions,
 };
 
@@ -102,6 +102,15 @@ fn a_damaged_session_is_shown_with_the_reason_and_the_others_work() {
     program.wait_for("the cursor in the next row", |screen| screen.cursor_position().0 == 4);
     program.send(ENTER);
     program.wait_for_text("✓ done");
+    quit(program);
+}
+
+#[test]
+fn with_no_session_that_can_be_read_there_is_none_to_go_on_with() {
+    let (home, sessions) = with_sessions(1);
+    fs::write(log_of(&home, "sessions", sessions[0].as_str()), "{}\n").expect("written");
+    let program = go_on(&home);
+    program.wait_for_text("No session can be gone on with");
     quit(program);
 }
 

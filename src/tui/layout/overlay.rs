@@ -182,7 +182,7 @@ impl Place<'_> {
         let title = format!("Allow {}? · {session}", full.prompt.name);
         let hints = match is_armed {
             true => Line::new(),
-            false if full.seen_rows < lines.len() => Line::of("keys work at the end", Ui::Muted),
+            false if full.seen_rows < lines.len() => Line::of("read to the end", Ui::Muted),
             false => Line::of("keys work in a moment", Ui::Muted),
         };
         self.scrolled(&title, Scrolled { lines, scroll: full.scroll, foot: choices, hints });
