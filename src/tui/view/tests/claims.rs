@@ -12,8 +12,9 @@ use crate::domain::json::Json;
 use crate::domain::question::Answer;
 use crate::domain::tool::{Cut, ResultMetadata};
 use crate::domain::turn::event::{
-    ModelCallFailed, ResultSource, ToolResultData, TurnFact, TurnFailed,
+    ModelCallFailed, ModelStep, ResultSource, ToolResultData, TurnFact, TurnFailed,
 };
+use crate::domain::turn::step::StepEvent;
 use crate::tui::layout::layout;
 use crate::tui::rows::dialog;
 use crate::tui::scenes::{self, Turn, call};
@@ -259,4 +260,38 @@ fn a_view_shows_no_keys_for_what_it_cannot_do() {
         }
     }
     row_with(&screen(&asks, NORMAL), "view all");
+}
+
+#[test]
+fn a_call_that_failed_after_a_part_of_its_answer_broke_off() {
+    let part =
+        ModelStep { model_call_index: 0, event: StepEvent::TextEnd { text: "Half of it.".into() } };
+    let failure = ModelCallFailed { model_call_index: 0, error: "the connection was cut".into() };
+    let turn = Turn::begin("t-1", "10:31:00", "Go on").ask();
+    let turn = turn.then(TurnFact::ModelStep(part)).then(TurnFact::ModelCallFailed(failure));
+    let shown = screen(&scenes::conversation(NORMAL, vec![turn]), NORMAL);
+    row_with(&shown, "Half of it.");
+    row_with(&shown, "✗ The answer broke off: the connection was cut");
+}
+
+#[test]
+fn a_prompt_names_each_path_once_and_breaks_its_rule_between_words() {
+    let request = r#"{
+        "plan": {
+            "folder": "/home/ada/work",
+            "writes": [{"path": "/tmp/new.md", "resolved": "/tmp/new.md", "inside": false}]
+        },
+        "preview": {"kind": "diff", "path": "/tmp/new.md", "created": true, "diff": "@@ -0,0 +1 @@\n+a\n"},
+        "rule": "ask write(/tmp/**/somewhere/) [~/.config/turnstile/config.toml:12:3]"
+    }"#;
+    let turn = Turn::begin("t-1", "10:31:00", "Go on")
+        .ask()
+        .answer(vec![call("w1", "write-file", r#"{"content":"a"}"#)])
+        .require("w1", request);
+    let mut state = scenery::full(NORMAL, vec![turn]);
+    scenery::open(&mut state, scenery::armed);
+    let shown = screen(&state, NORMAL);
+    row_with(&shown, "▌  makes   /tmp/new.md  ! outside the folder");
+    assert_eq!(shown.matches("/tmp/new.md").count(), 1, "{shown}");
+    row_with(&shown, "▌          [~/.config/turnstile/config.toml:12:3]");
 }
