@@ -21,13 +21,14 @@ mod shut_down;
 
 use std::future::Future;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::agents::choice::DefaultModel;
 use crate::app::keep::Keep;
+use crate::app::keep::overflow::{Added, Overflow};
 use crate::app::last_run::RunMark;
 use crate::app::notice::{Notice, Refused};
 use crate::base::clock::Clock;
@@ -59,6 +60,8 @@ pub struct App {
     /// The session that is to be shown; only the last request counts.
     following: watch::Sender<Option<SessionId>>,
     keeping: mpsc::Sender<Keep>,
+    /// What waits while that is full.
+    overflow: Arc<Mutex<Overflow>>,
     run_mark: Arc<RunMark>,
 }
 
@@ -125,25 +128,44 @@ impl App {
 
     /// Hands something to the keeper, in the order of the calls.
     fn keep(&self, keep: Keep) {
-        let Err(TrySendError::Full(keep)) = self.keeping.try_send(keep) else { return };
-        let app = self.clone();
-        self.spawn(async move {
-            let why = "the disk is too slow to keep what is typed; it stands only on the screen";
-            app.tell(Notice::Refused { what: Refused::Keep, why: why.into() }).await;
-            // The next change of a draft saves all of it again; nothing else comes twice.
-            if !matches!(keep, Keep::Save { .. }) {
-                app.keeping.send(keep).await.ok();
-            }
-        });
+        let added = {
+            let mut overflow = self.overflow();
+            let sent = if overflow.is_idle() {
+                self.keeping.try_send(keep)
+            } else {
+                Err(TrySendError::Full(keep))
+            };
+            let Err(TrySendError::Full(keep)) = sent else { return };
+            overflow.add(keep)
+        };
+        if added == Added::First {
+            let app = self.clone();
+            self.spawn(async move { app.move_on().await });
+        }
+    }
+
+    /// Moves what waits on to the keeper.
+    async fn move_on(&self) {
+        let why = "the disk is slow: what is typed stands only on the screen until it keeps up";
+        self.tell(Notice::Refused { what: Refused::Keep, why: why.into() }).await;
+        loop {
+            let next = self.overflow().next();
+            let Some(keep) = next else { return };
+            // A closed channel means that the program is ending.
+            self.keeping.send(keep).await.ok();
+        }
+    }
+
+    fn overflow(&self) -> MutexGuard<'_, Overflow> {
+        self.overflow.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks the keeper for something, and waits until it is done.
     async fn wait_for(&self, keep: impl FnOnce(oneshot::Sender<()>) -> Keep) {
         let (done, is_done) = oneshot::channel();
-        if self.keeping.send(keep(done)).await.is_ok() {
-            // A closed channel means that the program is ending.
-            is_done.await.ok();
-        }
+        self.keep(keep(done));
+        // A closed channel means that the program is ending.
+        is_done.await.ok();
     }
 
     async fn tell(&self, notice: Notice) {

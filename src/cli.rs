@@ -12,15 +12,13 @@ mod start;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 use crate::cli::args::{Arguments, Command};
 use crate::cli::report::Exit;
 
 /// Does what the arguments of the process say.
 #[must_use]
 pub fn main() -> ExitCode {
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::read(std::env::args_os()) {
         Ok(arguments) => arguments,
         // Help and version are no errors; clap knows where each belongs.
         Err(told) => {

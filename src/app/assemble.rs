@@ -166,10 +166,11 @@ impl App {
             running: BTreeSet::new(),
         };
         drop(tasks.spawn("follow", follower.run(requests)));
-        let keeper = Keeper::new(graph.scratch.clone(), notices.clone());
+        let keeper = Keeper::new(graph.scratch.clone(), graph.access, notices.clone());
         drop(tasks.spawn("keep", keeper.run(kept)));
-        let run_mark = Arc::default();
-        Ok((Self { graph, notices, following, keeping, run_mark }, listening))
+        let (overflow, run_mark) = (Arc::default(), Arc::default());
+        let app = Self { graph, notices, following, keeping, overflow, run_mark };
+        Ok((app, listening))
     }
 
     /// Whether there is an agent and a model to answer; what only looks needs none.

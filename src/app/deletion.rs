@@ -1,17 +1,20 @@
 //! Deleting sessions with the drafts that belong to them, taking it back, and destroying what cannot
 //! be taken back any more.
 
+use std::collections::BTreeMap;
+
 use crate::app::App;
 use crate::app::command::DraftOf;
 use crate::app::keep::Keep;
 use crate::app::notice::{Notice, Refused};
 use crate::app::perform::refused;
+use crate::base::clock::Timestamp;
 use crate::base::id::SessionId;
 use crate::domain::session::entry::waiting_calls;
 use crate::sessions::error::SessionError;
 use crate::sessions::gc::Garbage;
 use crate::store::error::StoreError;
-use crate::store::log::Removed;
+use crate::store::log::{LogKind, Removed};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -48,6 +51,22 @@ impl App {
         let of = session.clone();
         self.wait_for(|done| Keep::BringBack { session: of, place, done }).await;
         self.graph.sessions.restore_session(session).await
+    }
+
+    /// The sessions that can still be restored, each with when it was last deleted.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be listed.
+    pub async fn deleted_sessions(&self) -> Result<Vec<(SessionId, Timestamp)>, StoreError> {
+        let mut last = BTreeMap::new();
+        for removed in self.graph.store.removed().await? {
+            if removed.log.kind() == LogKind::Session {
+                let session = SessionId::from(removed.log.id());
+                let at = last.entry(session).or_insert(removed.at);
+                *at = removed.at.max(*at);
+            }
+        }
+        Ok(last.into_iter().collect())
     }
 
     /// Whose drafts go with a session: its composer's, and those of the prompts that wait in it.

@@ -1,23 +1,28 @@
 //! What is kept for a person between runs: drafts, the history of what was typed, how the list is
 //! sorted. One thing at a time, so that the last word counts.
 
+mod history;
+pub(super) mod overflow;
+mod unsaved;
+
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::app::Access;
 use crate::app::command::{Draft, DraftOf, ListSettings};
+use crate::app::keep::history::History;
+use crate::app::keep::unsaved::Unsaved;
 use crate::app::notice::{Notice, Refused};
 use crate::app::perform::refused;
+use crate::base::error::with_causes;
 use crate::base::id::SessionId;
+use crate::store::error::FileError;
 use crate::store::log::Removed;
-use crate::store::scratch::{Scratch, ScratchName};
+use crate::store::scratch::{Scratch, ScratchError, ScratchName};
 
-/// How many typed texts are kept.
-const HISTORY_TEXTS_MAX: usize = 1_000;
-/// How many bytes of typed texts are kept: older ones go first.
-const HISTORY_BYTES_MAX: usize = 1024 * 1024;
 /// How much waits to be kept; a person does not type faster than a disk.
 pub(super) const KEEPING_WAITING_MAX: usize = 256;
 
@@ -66,25 +71,44 @@ pub(super) enum Keep {
 /// Keeps things.
 pub(super) struct Keeper {
     scratch: Scratch,
+    access: Access,
     notices: mpsc::Sender<Notice>,
     history: History,
     /// Whose draft is being sent, and has not been written over since.
     sending: HashSet<DraftOf>,
     /// The sessions that were deleted, and where what is still saved for them goes.
     gone: HashMap<SessionId, Option<Removed>>,
+    /// The files that could not be read and are still in their place: nothing is written over them.
+    unreadable: HashSet<ScratchName>,
+    unsaved: Unsaved,
 }
 
-/// What was typed, the oldest first.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct History {
-    texts: Vec<String>,
+/// Why nothing can be made of a file.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    #[error(transparent)]
+    File(FileError),
+    #[error("{name} is damaged")]
+    Damaged {
+        name: ScratchName,
+        #[source]
+        cause: serde_json::Error,
+    },
 }
 
 impl Keeper {
     /// A keeper that has not read anything yet.
-    pub(super) fn new(scratch: Scratch, notices: mpsc::Sender<Notice>) -> Self {
-        let (history, sending, gone) = (History::default(), HashSet::new(), HashMap::new());
-        Self { scratch, notices, history, sending, gone }
+    pub(super) fn new(scratch: Scratch, access: Access, notices: mpsc::Sender<Notice>) -> Self {
+        Self {
+            scratch,
+            access,
+            notices,
+            history: History::default(),
+            sending: HashSet::new(),
+            gone: HashMap::new(),
+            unreadable: HashSet::new(),
+            unsaved: Unsaved::new(),
+        }
     }
 
     /// Tells what was kept from the last run, then keeps until nobody asks any more.
@@ -93,8 +117,16 @@ impl Keeper {
         let list = self.read("list.json").await.unwrap_or_default();
         let history = self.history.texts.clone();
         self.tell(Notice::Remembered { history, list }).await;
-        while let Some(keep) = asked.recv().await {
-            self.keep(keep).await;
+        loop {
+            tokio::select! {
+                biased;
+                // Both are safe to drop: the queue and the pause keep their state.
+                keep = asked.recv() => match keep {
+                    Some(keep) => self.keep(keep).await,
+                    None => return,
+                },
+                () = self.unsaved.due() => self.try_again().await,
+            }
         }
     }
 
@@ -102,27 +134,27 @@ impl Keeper {
         match keep {
             Keep::Save { of, draft } => {
                 self.sending.remove(&of);
-                self.save(&of, &draft).await;
+                self.save(of, draft).await;
             }
             Keep::SaveFirst { of, draft, done } => {
                 self.sending.remove(&of);
-                let is_kept = self.save(&of, &draft).await;
+                let is_kept = self.save(of, draft).await;
                 // Nobody waiting for it is no error.
                 done.send(is_kept).ok();
             }
             Keep::Append { of, typed } => {
                 self.sending.remove(&of);
-                let draft: Draft = self.read(&draft_name(&of)).await.unwrap_or_default();
-                self.save(&of, &draft.followed_by(&typed)).await;
+                let draft = self.draft(&of).await;
+                self.save(of, draft.followed_by(&typed)).await;
             }
             Keep::Load(of) => {
-                let draft = self.read(&draft_name(&of)).await.unwrap_or_default();
+                let draft = self.draft(&of).await;
                 self.tell(Notice::Draft { of, draft }).await;
             }
             Keep::Sending(of) => drop(self.sending.insert(of)),
             Keep::Sent(of) => {
                 if self.sending.remove(&of) {
-                    self.forget(&draft_name(&of)).await;
+                    self.save(of, Draft::default()).await;
                 }
             }
             Keep::SetAside { session, drafts, place, done } => {
@@ -137,17 +169,49 @@ impl Keeper {
             }
             Keep::Remember(text) => {
                 self.history.add(text);
-                let history = std::mem::take(&mut self.history);
-                self.write("history.json", &history).await;
-                self.history = history;
+                let written = self.write("history.json", json(&self.history)).await;
+                self.told(written).await;
             }
-            Keep::List(settings) => drop(self.write("list.json", &settings).await),
-            Keep::Done(done) => said(done),
+            Keep::List(settings) => {
+                let written = self.write("list.json", json(&settings)).await;
+                self.told(written).await;
+            }
+            Keep::Done(done) => {
+                self.try_again().await;
+                said(done);
+            }
         }
     }
 
-    /// Saves a draft where it belongs; whether it is safe.
-    async fn save(&self, of: &DraftOf, draft: &Draft) -> bool {
+    /// What was in a composer when it was last saved, or was to be.
+    async fn draft(&mut self, of: &DraftOf) -> Draft {
+        match self.unsaved.draft(of) {
+            Some(draft) => draft.clone(),
+            None => self.read(&draft_name(of)).await.unwrap_or_default(),
+        }
+    }
+
+    /// Saves a draft, or says why not and tries again later; whether it is safe.
+    async fn save(&mut self, of: DraftOf, draft: Draft) -> bool {
+        self.unsaved.take(&of);
+        let Err(error) = self.put(&of, &draft).await else { return true };
+        self.tell(refused(Refused::Keep, &error)).await;
+        if matches!(error, ScratchError::File(_)) {
+            self.unsaved.put(of, draft);
+        }
+        false
+    }
+
+    async fn try_again(&mut self) {
+        for (of, draft) in self.unsaved.take_all() {
+            if let Err(error) = self.put(&of, &draft).await {
+                tracing::debug!(%error, "a draft is still not saved");
+                self.unsaved.put(of, draft);
+            }
+        }
+    }
+
+    async fn put(&mut self, of: &DraftOf, draft: &Draft) -> Result<(), ScratchError> {
         let name = draft_name(of);
         let place = match of {
             DraftOf::Session(session) => self.gone.get(session),
@@ -155,22 +219,29 @@ impl Keeper {
         };
         match place {
             None if *draft == Draft::default() => self.forget(&name).await,
-            None => self.write(&name, draft).await,
+            None => self.write(&name, json(draft)).await,
             Some(Some(removed)) => {
                 let (Some(name), Some(text)) = (scratch_name(&name), json(draft)) else {
-                    return false;
+                    return Ok(());
                 };
-                self.told(self.scratch.put_aside(removed, &name, &text).await).await
+                self.scratch.put_aside(removed, &name, &text).await
             }
             // Its session was destroyed.
-            Some(None) => false,
+            Some(None) => Ok(()),
         }
     }
 
-    async fn set_aside(&self, drafts: &[DraftOf], place: Option<&Removed>) {
+    async fn set_aside(&mut self, drafts: &[DraftOf], place: Option<&Removed>) {
+        // What the disk did not take before gets its last chance where it would be.
+        for of in drafts {
+            if let Some(draft) = self.unsaved.take(of) {
+                let kept = self.put(of, &draft).await;
+                self.told(kept).await;
+            }
+        }
         let names: Vec<_> = drafts.iter().filter_map(|of| scratch_name(&draft_name(of))).collect();
         match place {
-            Some(removed) => drop(self.told(self.scratch.set_aside(removed, &names).await).await),
+            Some(removed) => self.told(self.scratch.set_aside(removed, &names).await).await,
             None => {
                 for name in &names {
                     self.told(self.scratch.remove(name).await).await;
@@ -179,57 +250,59 @@ impl Keeper {
         }
     }
 
-    async fn read<T: for<'de> Deserialize<'de>>(&self, name: &str) -> Option<T> {
+    async fn read<T: for<'de> Deserialize<'de>>(&mut self, name: &str) -> Option<T> {
         let name = scratch_name(name)?;
-        let text = match self.scratch.get(&name).await {
-            Ok(text) => text?,
-            Err(error) => {
-                self.tell(refused(Refused::Keep, &error)).await;
-                return None;
-            }
+        let error = match self.scratch.get(&name).await {
+            Ok(text) => match serde_json::from_str(&text?) {
+                Ok(value) => return Some(value),
+                Err(cause) => ReadError::Damaged { name: name.clone(), cause },
+            },
+            Err(error) => ReadError::File(error),
         };
-        let read = serde_json::from_str(&text);
-        read.inspect_err(|error| tracing::warn!(?name, %error, "what was kept is unreadable")).ok()
+        self.unreadable.insert(name.clone());
+        let why = with_causes(&error);
+        let why = match self.make_way(&name).await {
+            Ok(Some(aside)) => format!("{why}; it was moved to {aside}, beside where it was"),
+            Ok(None) => why,
+            Err(error) => format!("{why}; nothing is written over it: {}", with_causes(&error)),
+        };
+        self.tell(Notice::Refused { what: Refused::Keep, why }).await;
+        None
     }
 
-    async fn write<T: Serialize>(&self, name: &str, value: &T) -> bool {
-        let (Some(name), Some(text)) = (scratch_name(name), json(value)) else { return false };
-        self.told(self.scratch.put(&name, &text).await).await
+    /// Moves a file away that could not be read, before something is written in its place; gives its
+    /// new name, if there was one to move.
+    async fn make_way(&mut self, name: &ScratchName) -> Result<Option<String>, FileError> {
+        if self.access != Access::Full || !self.unreadable.contains(name) {
+            return Ok(None);
+        }
+        let aside = self.scratch.set_unreadable_aside(name).await?;
+        self.unreadable.remove(name);
+        Ok(aside)
     }
 
-    async fn forget(&self, name: &str) -> bool {
-        let Some(name) = scratch_name(name) else { return false };
-        self.told(self.scratch.remove(&name).await).await
+    async fn write(&mut self, name: &str, text: Option<String>) -> Result<(), ScratchError> {
+        let (Some(name), Some(text)) = (scratch_name(name), text) else { return Ok(()) };
+        self.make_way(&name).await?;
+        self.scratch.put(&name, &text).await
     }
 
-    /// Tells what was not kept; whether it was.
-    async fn told<E: std::error::Error>(&self, kept: Result<(), E>) -> bool {
-        let Err(error) = kept else { return true };
-        self.tell(refused(Refused::Keep, &error)).await;
-        false
+    async fn forget(&mut self, name: &str) -> Result<(), ScratchError> {
+        let Some(name) = scratch_name(name) else { return Ok(()) };
+        self.make_way(&name).await?;
+        Ok(self.scratch.remove(&name).await?)
+    }
+
+    /// Tells what was not kept.
+    async fn told<E: std::error::Error>(&self, kept: Result<(), E>) {
+        if let Err(error) = kept {
+            self.tell(refused(Refused::Keep, &error)).await;
+        }
     }
 
     async fn tell(&self, notice: Notice) {
         // Nobody listening means that the program is ending.
         drop(self.notices.send(notice).await);
-    }
-}
-
-impl History {
-    /// Adds a text. One that would push all others out is not kept.
-    fn add(&mut self, text: String) {
-        if text.len() > HISTORY_BYTES_MAX {
-            return;
-        }
-        self.texts.retain(|known| *known != text);
-        self.texts.push(text);
-        let mut bytes = 0;
-        let fits = |text: &&String| {
-            bytes += text.len();
-            bytes <= HISTORY_BYTES_MAX
-        };
-        let kept = self.texts.iter().rev().take(HISTORY_TEXTS_MAX).take_while(fits).count();
-        self.texts.drain(..self.texts.len() - kept);
     }
 }
 
@@ -265,38 +338,4 @@ fn draft_name(of: &DraftOf) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_history_keeps_each_text_once_and_the_newest() {
-        let mut history = History::default();
-        for text in ["a", "b", "a"] {
-            history.add(text.to_owned());
-        }
-        assert_eq!(history.texts, ["b", "a"]);
-        for number in 0..HISTORY_TEXTS_MAX {
-            history.add(number.to_string());
-        }
-        assert_eq!(history.texts.len(), HISTORY_TEXTS_MAX);
-        assert_eq!(history.texts.first().map(String::as_str), Some("0"));
-        history.add("x".repeat(HISTORY_BYTES_MAX + 1));
-        assert_eq!(history.texts.len(), HISTORY_TEXTS_MAX, "it pushes nothing out");
-        history.add("x".repeat(HISTORY_BYTES_MAX));
-        assert_eq!(history.texts.len(), 1);
-    }
-
-    #[test]
-    fn every_composer_has_a_file_of_its_own() {
-        use crate::base::id::{SessionId, ToolCallId};
-        let names = [
-            draft_name(&DraftOf::NewSession),
-            draft_name(&DraftOf::Session(SessionId::from("a/../b"))),
-            draft_name(&DraftOf::Prompt(ToolCallId::from("a/../b"))),
-        ];
-        for name in &names {
-            assert!(name.parse::<ScratchName>().is_ok(), "{name}");
-        }
-        assert_ne!(names[1], names[2]);
-    }
-}
+mod tests;

@@ -2,6 +2,7 @@
 //! looked for. Only a view does this; a program that works is told everything, and looks for nothing.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::app::App;
@@ -10,7 +11,7 @@ use crate::base::id::{SessionId, TurnId};
 use crate::store::disk::RealDisk;
 use crate::store::error::StoreError;
 use crate::store::lock::{self, Holder};
-use crate::store::log::{LogId, Revision};
+use crate::store::log::{LogId, LogKind, Revision};
 
 /// How often a view looks: soon enough to read along, and too seldom to be felt.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
@@ -20,6 +21,8 @@ pub struct Onlooker {
     app: App,
     told: Told,
     seen: Option<Seen>,
+    /// The folders of the sessions when the list was last compared with them.
+    listed: Vec<(PathBuf, u64)>,
 }
 
 /// What was told of who holds the folder.
@@ -41,7 +44,7 @@ impl Onlooker {
     /// Somebody who has not looked yet.
     #[must_use]
     pub fn new(app: App) -> Self {
-        Self { app, told: Told::Nothing, seen: None }
+        Self { app, told: Told::Nothing, seen: None, listed: Vec::new() }
     }
 
     /// Looks until the program ends.
@@ -84,11 +87,20 @@ impl Onlooker {
 
     /// Takes over which sessions came and went. One that is damaged may be listed without being in
     /// its place.
-    async fn look_at_the_list(&self) -> Result<(), StoreError> {
+    async fn look_at_the_list(&mut self) -> Result<(), StoreError> {
         let sessions = &self.app.graph.sessions;
         if sessions.index().is_scanning() {
             return Ok(());
         }
+        let folders = self.app.graph.files.folders(LogKind::Session).await?;
+        if folders == self.listed {
+            return Ok(());
+        }
+        // What came after a change of the same moment would not be seen.
+        let newest_ms = folders.iter().map(|(_, changed)| changed / 1_000_000).max().unwrap_or(0);
+        let now_ms = u64::try_from(self.app.graph.clock.now().ms()).unwrap_or(0);
+        let is_settled = Duration::from_millis(now_ms.saturating_sub(newest_ms)) > LOOK_INTERVAL;
+        self.listed = if is_settled { folders } else { Vec::new() };
         let there: HashSet<_> = sessions.ids().await?.into_iter().collect();
         let listed = sessions.list_sessions();
         let sound = listed.iter().filter(|entry| entry.error.is_none());

@@ -10,6 +10,7 @@ use crate::app::command::{Command, Decide, Draft, DraftOf, Send, Unsent};
 use crate::app::keep::Keep;
 use crate::app::notice::{Notice, Refused};
 use crate::app::{Access, App};
+use crate::base::error::with_causes;
 use crate::base::id::{SessionId, ToolCallId, TurnId};
 use crate::domain::agent::{ModelDescriptor, RequestedAgent};
 use crate::domain::json::Json;
@@ -274,16 +275,5 @@ fn with_model(agent_id: &str, model: ModelDescriptor) -> RequestedAgent {
 
 /// The notice of something that was not done.
 pub(super) fn refused(what: Refused, why: &dyn std::error::Error) -> Notice {
-    let mut text = why.to_string();
-    let mut cause = why.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        // Transparent errors repeat their cause.
-        if !text.contains(&more) {
-            text.push_str(": ");
-            text.push_str(&more);
-        }
-        cause = error.source();
-    }
-    Notice::Refused { what, why: text }
+    Notice::Refused { what, why: with_causes(why) }
 }

@@ -1,8 +1,10 @@
 //! The arguments of the command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 /// Chat with AI agents in the terminal. Nothing typed, said or decided is ever lost.
 #[derive(Debug, Parser)]
@@ -17,6 +19,24 @@ pub struct Arguments {
     /// For the terminal.
     #[command(flatten)]
     pub chat: Chat,
+}
+
+impl Arguments {
+    /// The arguments of a command line, which begins with the name of the program.
+    ///
+    /// # Errors
+    /// What clap says, help and version too; also when an option of the terminal stands before a
+    /// command, which would not obey it.
+    pub fn read(line: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let arguments = Self::try_parse_from(line)?;
+        match (&arguments.command, arguments.chat.given()) {
+            (Some(_), Some(option)) => {
+                let text = format!("{option} is for the terminal; no command takes it\n");
+                Err(Self::command().error(ErrorKind::ArgumentConflict, text))
+            }
+            (Some(_) | None, _) => Ok(arguments),
+        }
+    }
 }
 
 /// Options of all commands.
@@ -47,6 +67,19 @@ pub struct Chat {
     /// Only look: write nothing, and start although another turnstile holds the folder
     #[arg(long)]
     pub read_only: bool,
+}
+
+impl Chat {
+    /// An option that was given.
+    fn given(&self) -> Option<&'static str> {
+        let Self { continue_latest, session, read_only } = self;
+        let given = [
+            (*continue_latest, "--continue"),
+            (session.is_some(), "--session"),
+            (*read_only, "--read-only"),
+        ];
+        given.into_iter().find_map(|(is_given, name)| is_given.then_some(name))
+    }
 }
 
 /// What to do besides the terminal.
@@ -103,6 +136,9 @@ pub enum Sessions {
         /// Print a line of JSON for each
         #[arg(long)]
         json: bool,
+        /// List those that were removed and can still be restored
+        #[arg(long)]
+        deleted: bool,
     },
     /// Print a session
     Show {
@@ -136,9 +172,18 @@ pub enum Sessions {
         #[arg(long, value_name = "TURN")]
         at: Option<String>,
     },
-    /// Remove sessions; their logs are set aside for some days (`delete.keep_days`)
+    /// Remove sessions; they can be restored for some days (`delete.keep_days`)
     Rm {
         /// The sessions
+        #[arg(required = true)]
+        ids: Vec<String>,
+        /// Print a line of JSON for each
+        #[arg(long)]
+        json: bool,
+    },
+    /// Bring removed sessions back, with what was half typed in them
+    Restore {
+        /// The sessions; `sessions list --deleted` names them
         #[arg(required = true)]
         ids: Vec<String>,
         /// Print a line of JSON for each
@@ -163,7 +208,10 @@ pub enum Sessions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
+
+    fn read(line: &[&str]) -> Result<Arguments, ErrorKind> {
+        Arguments::read(line.iter().map(OsString::from)).map_err(|error| error.kind())
+    }
 
     #[test]
     fn the_arguments_are_consistent() {
@@ -176,8 +224,20 @@ mod tests {
             ["turnstile", "--work-dir", "/w", "sessions", "list"],
             ["turnstile", "sessions", "list", "--work-dir", "/w"],
         ] {
-            let arguments = Arguments::try_parse_from(line).expect("valid");
+            let arguments = read(&line).expect("valid");
             assert_eq!(arguments.common.work_dir, Some(PathBuf::from("/w")));
         }
+    }
+
+    #[test]
+    fn options_of_the_terminal_go_with_no_command() {
+        for line in [
+            &["turnstile", "--read-only", "run", "hi"][..],
+            &["turnstile", "-c", "sessions", "list"],
+            &["turnstile", "--session", "x", "doctor"],
+        ] {
+            assert_eq!(read(line).err(), Some(ErrorKind::ArgumentConflict), "{line:?}");
+        }
+        assert!(read(&["turnstile", "-c", "--read-only"]).is_ok());
     }
 }

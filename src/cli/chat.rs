@@ -31,6 +31,9 @@ const LAST_TASKS_MAX: Duration = Duration::from_secs(1);
 pub(super) fn chat(common: &Common, chat: &Chat) -> Result<Exit, Problem> {
     let tty = own_terminal()?;
     let setting = Setting::read(common)?;
+    if term(&setting.environment) == "dumb" {
+        return Err(no_terminal("this terminal shows no screens (TERM is dumb)"));
+    }
     let access = if chat.read_only { Access::ReadOnly } else { Access::Full };
     let options = options(&setting.loaded.config, &setting.environment, chat)?;
     let place = setting.take(access)?;
@@ -75,8 +78,18 @@ pub(super) fn reset_terminal() -> Result<Exit, Problem> {
 }
 
 fn own_terminal() -> Result<Tty, Problem> {
-    let hint = "this is no terminal; `turnstile run \"…\"` answers a prompt without one";
-    Tty::of_process().map_err(|_| Problem::new(Exit::Usage, hint))
+    Tty::of_process().map_err(|_| no_terminal("this is no terminal"))
+}
+
+fn no_terminal(why: &str) -> Problem {
+    let hint = "`turnstile run \"…\"` answers a prompt without one";
+    Problem::new(Exit::Usage, format!("{why}; {hint}"))
+}
+
+/// What the terminal calls itself.
+fn term(environment: &Environment) -> String {
+    let term = environment.variable("TERM").map(|term| term.to_string_lossy().into_owned());
+    term.unwrap_or_default()
 }
 
 /// The program ends; the main screen says how to come back.
@@ -109,8 +122,7 @@ fn refusal(error: &ScreenError, logs: &Path) -> Problem {
 
 fn options(config: &Config, environment: &Environment, chat: &Chat) -> Result<Options, Problem> {
     let set = |name: &str| environment.variable(name).is_some();
-    let term = environment.variable("TERM").map(|term| term.to_string_lossy().into_owned());
-    let term = term.unwrap_or_default();
+    let term = term(environment);
     let begin = match &chat.session {
         Some(session) => Begin::Session(SessionId::from(session.as_str())),
         None if chat.continue_latest => Begin::Latest,
@@ -138,8 +150,8 @@ fn options(config: &Config, environment: &Environment, chat: &Chat) -> Result<Op
         },
         depth: depth(environment, &term),
         mouse: config.ui.mouse,
-        // The Linux console and dumb terminals show questions as text.
-        ask: !matches!(term.as_str(), "linux" | "dumb" | ""),
+        // The Linux console shows questions as text.
+        ask: !matches!(term.as_str(), "linux" | ""),
         begin,
         attention: Attention {
             desktop: !set("SSH_CONNECTION") && !set("SSH_TTY"),
@@ -172,7 +184,7 @@ pub(super) fn keymap(config: &Config) -> Result<Keymap, Problem> {
 fn depth(environment: &Environment, term: &str) -> Depth {
     let colours = environment.variable("COLORTERM").map(|it| it.to_string_lossy().into_owned());
     match colours.as_deref() {
-        _ if environment.variable("NO_COLOR").is_some() || term == "dumb" => Depth::None,
+        _ if environment.variable("NO_COLOR").is_some() => Depth::None,
         Some("truecolor" | "24bit") => Depth::Full,
         _ if term.contains("direct") => Depth::Full,
         _ if term.contains("256color") => Depth::TwoFiftySix,

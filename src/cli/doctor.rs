@@ -33,6 +33,13 @@ const KEY_VARIABLES: [&str; 6] = [
 /// How many of one kind of trouble are named; the rest are counted.
 const NAMED_MAX: usize = 8;
 
+/// Whether the program starts with the configuration.
+#[derive(Clone, Copy)]
+enum Configuration {
+    Usable,
+    Unusable,
+}
+
 /// What was found so far and has not been printed.
 struct Findings {
     text: String,
@@ -82,6 +89,8 @@ pub(super) fn doctor(common: &Common) -> Result<Exit, Problem> {
     let mut findings = Findings { text: String::new(), exit: Exit::Done };
     findings.heading(&format!("turnstile {}", env!("CARGO_PKG_VERSION")));
     let has_folder = places(&mut findings, &setting.loaded);
+    let configuration =
+        if broken.is_some() { Configuration::Unusable } else { Configuration::Usable };
     match broken.or_else(|| chat::keymap(&setting.loaded.config).err()) {
         Some(problem) => findings.wrong("cannot be used", problem.text()),
         None => configured(&mut findings, &setting.loaded),
@@ -101,6 +110,7 @@ pub(super) fn doctor(common: &Common) -> Result<Exit, Problem> {
                     findings.flush()?;
                 }
                 findings.heading("\nModels");
+                answerer(&mut findings, &app, configuration).await?;
                 models(&mut findings, &app, &providers, &keys).await
             }
             Err(error) => {
@@ -212,6 +222,28 @@ fn set_keys(environment: &Environment) -> Vec<&'static str> {
     KEY_VARIABLES.into_iter().filter(|name| environment.variable(name).is_some()).collect()
 }
 
+/// Which model answers when nothing else is said.
+async fn answerer(
+    findings: &mut Findings,
+    app: &App,
+    configuration: Configuration,
+) -> Result<(), Problem> {
+    match configuration {
+        Configuration::Unusable => {
+            findings.line("answers", "nothing, until the configuration is put right");
+        }
+        Configuration::Usable => {
+            app.choose_model().await;
+            let answers = app.require_answerer().map(|()| {
+                let chosen = app.graph().default_model.get();
+                format!("{} ({})", chosen.model, chosen.why)
+            });
+            findings.say("answers", answers);
+        }
+    }
+    findings.flush()
+}
+
 async fn models(
     findings: &mut Findings,
     app: &App,
@@ -220,17 +252,14 @@ async fn models(
 ) -> Result<(), Problem> {
     let graph = app.graph();
     let local = graph.models.local_servers(crate::models::registry::LOCAL_WAIT).await;
-    app.choose_model().await;
-    let answers = app.require_answerer().map(|()| {
-        let chosen = graph.default_model.get();
-        format!("{} ({})", chosen.model, chosen.why)
-    });
-    findings.say("answers", answers);
-    findings.flush()?;
     for provider in providers {
         let said = match graph.models.ask_for_models(provider, SERVER_WAIT).await {
             Ok(models) => format!("{} models: {}", models.len(), few(&models)),
-            Err(error) => error.to_string(),
+            Err(error) => {
+                let said = error.to_string();
+                // The row names it already.
+                said.strip_prefix(&format!("{provider}: ")).map(str::to_owned).unwrap_or(said)
+            }
         };
         findings.line(provider, &said);
         findings.flush()?;

@@ -5,6 +5,7 @@ use std::error::Error;
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
+use crate::base::error::with_causes;
 use crate::base::sanitize;
 
 /// How a command ended. The numbers are documented in the help of the commands.
@@ -46,18 +47,7 @@ pub(super) struct Problem {
 impl Problem {
     /// A problem with its whole chain of causes.
     pub(super) fn of(exit: Exit, error: &dyn Error) -> Self {
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            let more = error.to_string();
-            // Errors that say what their cause says would say it twice.
-            if !text.contains(&more) {
-                text.push_str(": ");
-                text.push_str(&more);
-            }
-            cause = error.source();
-        }
-        Self { exit, text }
+        Self { exit, text: with_causes(error) }
     }
 
     /// The same, with a line about what to do.

@@ -22,6 +22,9 @@ const PROMPT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Runs the prompt.
 pub(super) fn run(common: &Common, run: &Run) -> Result<Exit, Problem> {
     let prompt = prompt(&run.prompt)?;
+    if prompt.trim().is_empty() {
+        return Err(Problem::new(Exit::Usage, "the prompt is empty; say something"));
+    }
     let setting = Setting::read(common)?;
     let place = setting.take(Access::OwnTurns)?;
     let _log = setting.log(&place);

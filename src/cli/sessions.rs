@@ -1,4 +1,6 @@
-//! `turnstile sessions`: listing, showing, naming, forking, putting away and removing them.
+//! `turnstile sessions`: listing, showing, naming, forking, putting away, removing and restoring them.
+
+mod deleted;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -25,19 +27,27 @@ pub(super) fn sessions(common: &Common, sessions: &Sessions) -> Result<Exit, Pro
         | Sessions::Archive { .. }
         | Sessions::Fork { .. }
         | Sessions::Rm { .. }
+        | Sessions::Restore { .. }
         | Sessions::Gc { .. } => Access::Full,
     };
+    let work_dir = &setting.loaded.paths.work_dir.path;
+    if access == Access::ReadOnly && !work_dir.is_dir() {
+        let why = format!("there is no folder {} yet, and so no sessions", work_dir.display());
+        tell(&Problem::new(Exit::Done, why));
+    }
     let place = setting.take(access)?;
     threads()?.block_on(async {
         let (app, _notices) = setting.start(place).map_err(|error| problem(&error))?;
         let done = match sessions {
-            Sessions::List { all, json } => list(&app, *all, *json).await,
+            Sessions::List { json, deleted: true, .. } => deleted::list(&app, *json).await,
+            Sessions::List { all, json, deleted: false } => list(&app, *all, *json).await,
             Sessions::Show { id, json } => show(&app, &SessionId::from(id.as_str()), *json).await,
             Sessions::Rename { id, title } => rename(&app, id, title).await,
             Sessions::Archive { ids, undo } => archive(&app, ids, !undo).await,
             Sessions::Fork { id, at } => fork(&app, id, at.as_deref()).await,
             Sessions::Gc { yes, json } => gc(&app, *yes, *json).await,
             Sessions::Rm { ids, json } => remove(&app, ids, *json).await,
+            Sessions::Restore { ids, json } => deleted::restore(&app, ids, *json).await,
         };
         app.shut_down().await.map_err(|error| Problem::of(Exit::Disk, &error))?;
         done
@@ -114,9 +124,8 @@ async fn show_json(app: &App, id: &SessionId, state: &SessionState) -> Result<Ex
                 }
             }
             Err(error) => {
-                let problem = refusal(&error);
-                exit = problem.exit();
-                tell(&problem);
+                tell(&refusal(&error));
+                exit = Exit::Disk;
             }
         }
     }
@@ -230,7 +239,8 @@ async fn remove(app: &App, ids: &[String], json: bool) -> Result<Exit, Problem> 
 
 fn refusal(error: &SessionError) -> Problem {
     let exit = match error {
-        SessionError::Store(StoreError::NotFound(_) | StoreError::Id(_)) => Exit::Failed,
+        SessionError::Store(StoreError::Id(_)) => Exit::Usage,
+        SessionError::Store(StoreError::NotFound(_)) => Exit::Failed,
         SessionError::Store(_) | SessionError::Read(_) => Exit::Disk,
         _ => Exit::Failed,
     };

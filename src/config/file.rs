@@ -1,12 +1,14 @@
 //! A configuration file: read, parsed, and every mistake told with its place.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{self, Read as _};
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::OFlags;
 use serde::Deserialize as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -126,8 +128,16 @@ pub fn read(path: &Path) -> Result<Parsed, FileError> {
 }
 
 fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    // Opening a pipe waits for its other end, unless it is told not to.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if !kind.is_file() && !kind.is_dir() {
+        let what = "it is a pipe, a socket or a device";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
     let mut bytes = Vec::new();
-    File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -136,7 +146,9 @@ fn unreadable(path: &Path, source: io::Error) -> FileError {
     let remedy = match source.kind() {
         io::ErrorKind::NotFound => return FileError::Missing(path),
         io::ErrorKind::PermissionDenied => "make it readable for you (chmod u+r, and its folders)",
-        io::ErrorKind::IsADirectory => "there must be a file in its place",
+        io::ErrorKind::IsADirectory | io::ErrorKind::InvalidInput => {
+            "there must be a file in its place"
+        }
         io::ErrorKind::NotADirectory => "a part of its path is a file, move that away",
         _ => "check the disk, or name another file with --config",
     };
@@ -154,22 +166,67 @@ pub fn parse(path: &Path, text: &str) -> Result<Parsed, Vec<Problem>> {
         let offset = why.span().map_or(text.len(), |span| span.start);
         vec![Problem::Syntax { at: at(offset), message: one_line(why.message()) }]
     })?;
-    let mut unknown = unknown::keys(document.get_ref());
-    unknown.sort_by_key(|key| key.span.start);
-    if !unknown.is_empty() {
-        return Err(unknown.into_iter().map(|key| unknown_key(at(key.span.start), key)).collect());
+    let mut problems: Vec<(usize, Problem)> = Vec::new();
+    for key in unknown::keys(document.get_ref()) {
+        let span = key.span.clone();
+        problems.push((span.start, unknown_key(at(span.start), key)));
+        take_out(document.get_mut(), &span);
     }
     let mut entries = Vec::new();
     list(document.get_ref(), "", &mut entries);
     let keys = document.get_mut().remove(bindings::NAME);
-    let mut config = Config::deserialize(toml::Deserializer::from(document)).map_err(|why| {
+    let mut config = Config::default();
+    loop {
+        let why = match Config::deserialize(toml::Deserializer::from(document.clone())) {
+            Ok(read) => {
+                config = read;
+                break;
+            }
+            Err(why) => why,
+        };
         let span = why.span().unwrap_or_default();
-        let key = key_at(&entries, &span);
-        vec![Problem::Value { at: at(span.start), key, message: one_line(why.message()) }]
-    })?;
-    config.keys = key_tables(path, text, keys).map_err(|problem| vec![problem])?;
+        let (at, key) = (at(span.start), key_at(&entries, &span));
+        let message = one_line(why.message());
+        problems.push((span.start, Problem::Value { at, key, message }));
+        // Without it, what else is wrong is found too.
+        if !take_out(document.get_mut(), &span) {
+            break;
+        }
+    }
+    match key_tables(path, text, keys) {
+        Ok(tables) => config.keys = tables,
+        Err((offset, problem)) => problems.push((offset, problem)),
+    }
+    if !problems.is_empty() {
+        problems.sort_by_key(|(offset, _)| *offset);
+        return Err(problems.into_iter().map(|(_, problem)| problem).collect());
+    }
     let set = entries.into_iter().filter(|entry| entry.is_value);
     Ok(Parsed { config, set: set.map(|entry| (entry.key, at(entry.name.start))).collect() })
+}
+
+/// Takes what is wrong at `span` out of a document, with the rest of its key in a table of the first
+/// level: what is left of that would be wrong only because a part is missing. Whether it was there.
+fn take_out(document: &mut DeTable<'_>, span: &Range<usize>) -> bool {
+    let Some(name) = holder(document, span) else { return false };
+    if let Some(DeValue::Table(table)) = document.get_mut(name.as_str()).map(Spanned::get_mut)
+        && let Some(key) = holder(table, span)
+    {
+        return table.remove(key.as_str()).is_some();
+    }
+    document.remove(name.as_str()).is_some()
+}
+
+/// The key whose name or value holds `span`, however far inside.
+fn holder(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
+    let holds = |outer: Range<usize>| outer.start <= span.start && span.end <= outer.end;
+    let found = table.iter().find(|(name, value)| {
+        let inner = value.get_ref().as_table();
+        holds(name.span())
+            || holds(value.span())
+            || inner.is_some_and(|inner| holder(inner, span).is_some())
+    });
+    found.map(|(name, _)| name.get_ref().to_string())
 }
 
 fn unknown_key(at: Place, key: UnknownKey) -> Problem {
@@ -184,16 +241,20 @@ fn key_tables(
     path: &Path,
     text: &str,
     keys: Option<Spanned<DeValue<'_>>>,
-) -> Result<Option<KeyTables>, Problem> {
+) -> Result<Option<KeyTables>, (usize, Problem)> {
     let Some(keys) = keys else { return Ok(None) };
     match keys.get_ref() {
         DeValue::Table(table) if table.is_empty() => Ok(None),
         DeValue::Table(_) => Ok(Some(KeyTables { file: path.to_owned(), text: Arc::from(text) })),
-        other => Err(Problem::Value {
-            at: Place::of_byte(path, text, keys.span().start),
-            key: bindings::NAME.to_owned(),
-            message: format!("invalid type: {}, expected a table", other.type_str()),
-        }),
+        other => {
+            let offset = keys.span().start;
+            let problem = Problem::Value {
+                at: Place::of_byte(path, text, offset),
+                key: bindings::NAME.to_owned(),
+                message: format!("invalid type: {}, expected a table", other.type_str()),
+            };
+            Err((offset, problem))
+        }
     }
 }
 
@@ -248,6 +309,18 @@ mod tests {
 
     fn check_told(text: &str, expected: &[&str]) {
         assert_eq!(told(text), expected, "{text}");
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_at_once_in_its_order() {
+        let text = "[ui]\ntheme = 1\nmouze = true\n[providers.lab]\nkind = \"x\"\n\
+                    [providers.hub]\nbase_url = 3\n[delete]\nkeep_days = -1\n";
+        let told = told(text);
+        let places: Vec<_> = told.iter().map(|told| told.split(' ').next()).collect();
+        let expected = ["config.toml:2:9:", "config.toml:3:1:", "config.toml:5:8:"];
+        assert_eq!(places.get(..3), Some(&expected.map(Some)[..]), "{told:#?}");
+        assert_eq!(places.last(), Some(&Some("config.toml:9:13:")), "{told:#?}");
+        assert_eq!(told.len(), 5, "{told:#?}");
     }
 
     #[test]

@@ -121,9 +121,6 @@ impl ModelError {
     #[must_use]
     pub fn advice(&self) -> &'static str {
         match &self.failure {
-            Failure::Unreachable => {
-                "see whether the server runs and `base_url` is right; `turnstile doctor` tries it"
-            }
             Failure::NoCertificates => "install the system's CA certificates",
             Failure::Misconfigured => "correct it in `[providers]`",
             Failure::NoKey => "see `key` of this provider in the configuration",
@@ -133,6 +130,9 @@ impl ModelError {
             Failure::ContextOverflow => {
                 "start a new session, or choose a model with a larger window"
             }
+            Failure::Rejected if self.report.status == Some(404) && self.report.model.is_none() => {
+                "check `base_url`"
+            }
             Failure::Rejected if self.report.status == Some(404) => {
                 "check the model's name and `base_url`; `turnstile doctor` lists the models"
             }
@@ -140,7 +140,7 @@ impl ModelError {
             Failure::ServerError | Failure::Truncated => {
                 "what came is kept; send the message again"
             }
-            Failure::Timeout { phase: Phase::Connect, .. } => {
+            Failure::Unreachable | Failure::Timeout { phase: Phase::Connect, .. } => {
                 "see whether the server runs and `base_url` is right"
             }
             Failure::Timeout { .. } => {

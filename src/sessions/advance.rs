@@ -279,26 +279,26 @@ fn is_recorded(input: &ExternalInput) -> bool {
 /// Whether an event is what this very input was recorded as, and not what somebody else said of the
 /// same call.
 fn is_record_of(event: &TurnEvent, input: &ExternalInput) -> bool {
-    match (&event.fact, input) {
-        (
-            TurnFact::PermissionResolved(fact),
-            ExternalInput::PermissionDecision { call, decision, metadata },
-        ) => {
-            fact.source == DecisionSource::Human
+    match input {
+        ExternalInput::PermissionDecision { call, decision, metadata } => {
+            matches!(&event.fact, TurnFact::PermissionResolved(fact)
+            if fact.source == DecisionSource::Human
                 && fact.tool_call_id == *call
                 && fact.decision == *decision
                 && match (metadata, &fact.metadata) {
                     (Some(metadata), Some(recorded)) => became(metadata, recorded),
                     (metadata, recorded) => metadata == recorded,
-                }
+                })
         }
-        (TurnFact::ToolProgress(fact), ExternalInput::AsyncToolProgress { call, progress }) => {
-            fact.tool_call_id == *call && became(progress, &fact.progress)
+        ExternalInput::AsyncToolProgress { call, progress } => {
+            matches!(&event.fact, TurnFact::ToolProgress(fact)
+                if fact.tool_call_id == *call && became(progress, &fact.progress))
         }
-        (TurnFact::ToolResult(fact), ExternalInput::AsyncToolResult { call, result }) => {
-            fact.tool_call_id == *call && fact.result == *result
+        ExternalInput::AsyncToolResult { call, result } => {
+            matches!(&event.fact, TurnFact::ToolResult(fact)
+                if fact.tool_call_id == *call && fact.result == *result)
         }
-        _ => false,
+        ExternalInput::Cancel { .. } => false,
     }
 }
 
@@ -314,6 +314,19 @@ fn changes_what_waits(event: &TurnEvent) -> bool {
         TurnFact::PermissionRequired(_) | TurnFact::PermissionResolved(_) => true,
         TurnFact::InvocationRequested(fact) => fact.execution == Execution::Async,
         TurnFact::ToolResult(fact) => fact.source != ResultSource::Sync,
-        _ => false,
+        TurnFact::Created(_)
+        | TurnFact::ModelCallRequested(_)
+        | TurnFact::ModelStep(_)
+        | TurnFact::ModelCallCompleted(_)
+        | TurnFact::ModelCallFailed(_)
+        | TurnFact::PermissionClassified(_)
+        | TurnFact::ClassificationFailed(_)
+        | TurnFact::ToolProgress(_)
+        | TurnFact::ToolsExtended(_)
+        | TurnFact::InputAdded(_)
+        | TurnFact::Suspended(_)
+        | TurnFact::Completed(_)
+        | TurnFact::Failed(_)
+        | TurnFact::Cancelled(_) => false,
     }
 }

@@ -23,6 +23,7 @@ mod remove;
 mod writer;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -86,6 +87,15 @@ impl Store {
             unexclusive,
             set_aside: files::set_aside_feed(),
         })))
+    }
+
+    /// The folders in which the logs of a kind lie, each with when a name last came to it or went, in
+    /// nanoseconds since 1970: while they are the same, so is the list of logs. Far fewer than those.
+    ///
+    /// # Errors
+    /// [`StoreError`] if one cannot be looked at.
+    pub async fn folders(&self, kind: LogKind) -> Result<Vec<(PathBuf, u64)>, StoreError> {
+        self.run(move |logs| Ok(list::folders(&logs.files, kind)?)).await
     }
 
     /// Follows the torn ends that are set aside from now on.
@@ -301,6 +311,20 @@ mod tests {
         assert_eq!((read.records, read.torn), (records(0..2), None));
         drop(writer);
         assert!(store.0.read(&turn(0), Extent::Cold).expect("readable").torn.is_some());
+    }
+
+    #[tokio::test]
+    async fn the_folders_of_logs_stay_the_same_until_a_log_comes() {
+        let home = Home::new();
+        let store = home.store(Options::default());
+        let folders = async || store.folders(LogKind::Turn).await.expect("looked at");
+        let before = folders().await;
+        assert_eq!(folders().await, before);
+        drop(store.create(&turn(0), &records(0..2)).await.expect("created"));
+        let after = folders().await;
+        assert_ne!(after, before);
+        let day = home.file(&turn(0)).parent().map(std::path::Path::to_path_buf);
+        assert_eq!(after.last().map(|(folder, _)| folder.clone()), day);
     }
 
     #[tokio::test]

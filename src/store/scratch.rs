@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use sha2::{Digest as _, Sha256};
+
 use crate::base::tasks::Tasks;
 use crate::store::atomic;
 use crate::store::blocking::InOrder;
-use crate::store::disk::{self, Disk};
+use crate::store::disk::{self, Disk, Stat};
 use crate::store::error::{FileError, IoFailure};
 use crate::store::log::Removed;
 use crate::store::seam::SyncMode;
@@ -28,6 +30,12 @@ const NAME_BYTES_MAX: usize = 200;
 /// and `.`, which does not come first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ScratchName(String);
+
+impl fmt::Display for ScratchName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 /// A text that is no name of a scratch file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -176,6 +184,30 @@ impl Scratch {
             .await
     }
 
+    /// Moves what the name holds, which could not be read, beside it under a name that nothing else
+    /// has; gives that, if anything was there. The name is free then.
+    ///
+    /// # Errors
+    /// [`FileError`]; it is still in its place.
+    pub async fn set_unreadable_aside(
+        &self,
+        name: &ScratchName,
+    ) -> Result<Option<String>, FileError> {
+        let path = self.path(name);
+        self.work
+            .run(move |disk| {
+                let stat = match disk.stat(&path) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                    stat => stat.map_err(IoFailure::of("look at", &path))?,
+                };
+                let own = path.file_name().unwrap_or_default().to_string_lossy();
+                let aside = format!("{own}.unreadable-{}", fingerprint(stat));
+                let moved = disk.rename(&path, &path.with_file_name(&aside));
+                moved.map(|()| Some(aside)).map_err(IoFailure::of("move", &path))
+            })
+            .await
+    }
+
     fn path(&self, name: &ScratchName) -> PathBuf {
         self.folder.join(&name.0)
     }
@@ -194,6 +226,18 @@ fn move_if_there(disk: &dyn Disk, from: &Path, to: &Path) -> Result<(), IoFailur
         }
         moved => moved.map_err(IoFailure::of("move", from)),
     }
+}
+
+/// What tells a file from every other that had the same name.
+fn fingerprint(stat: Stat) -> String {
+    let Stat { device, inode, size, modified_ns, .. } = stat;
+    let mut hash = Sha256::new();
+    for number in [device, inode, size, modified_ns] {
+        hash.update(number.to_le_bytes());
+    }
+    let first =
+        hash.finalize().iter().take(8).fold(0, |sum: u64, byte| sum << 8 | u64::from(*byte));
+    format!("{first:016x}")
 }
 
 fn text_of(bytes: Vec<u8>) -> io::Result<String> {

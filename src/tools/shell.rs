@@ -33,8 +33,8 @@ pub struct Shell {
 /// How commands are run.
 #[derive(Clone)]
 pub struct Options {
-    /// The person's environment. Variables whose names hold one of [`SECRET_WORDS`], whatever the
-    /// case of the letters, are left out of it.
+    /// The person's environment. Variables whose names look like secrets (such as those that hold
+    /// one of [`SECRET_WORDS`]) are left out of it.
     pub environment: Vec<(OsString, OsString)>,
     /// Variables that are passed on although their names look like secrets.
     pub keep: Vec<String>,
@@ -46,9 +46,23 @@ pub struct Options {
     pub grace: Duration,
 }
 
-/// Words in the names of variables that hold secrets.
-pub const SECRET_WORDS: [&str; 8] =
-    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "COOKIE"];
+/// What the names of variables that hold secrets have in them.
+pub const SECRET_WORDS: [&str; 7] =
+    ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "COOKIE", "DATABASE_URL"];
+
+/// What such names have as a word of their own, between underscores: each is a part of harmless words.
+const SECRET_WHOLE_WORDS: [&str; 1] = ["PAT"];
+
+/// What such names end with, as a word of its own; `SSH_AUTH_SOCK` is no secret.
+const SECRET_LAST_WORDS: [&str; 1] = ["AUTH"];
+
+/// Whether the name of a variable says that it holds a secret, whatever the case of its letters.
+fn names_a_secret(name: &OsStr) -> bool {
+    let upper = name.to_string_lossy().to_uppercase();
+    SECRET_WORDS.iter().any(|word| upper.contains(word))
+        || upper.split('_').any(|word| SECRET_WHOLE_WORDS.contains(&word))
+        || upper.rsplit('_').next().is_some_and(|word| SECRET_LAST_WORDS.contains(&word))
+}
 
 impl Options {
     /// The defaults: 2 minutes, at most 30, 2 seconds to end.
@@ -65,9 +79,7 @@ impl Options {
 
     fn without_secrets(&self) -> Vec<(OsString, OsString)> {
         let is_secret = |name: &OsStr| {
-            let upper = name.to_string_lossy().to_uppercase();
-            SECRET_WORDS.iter().any(|word| upper.contains(word))
-                && !self.keep.iter().any(|keep| name == keep.as_str())
+            names_a_secret(name) && !self.keep.iter().any(|keep| name == keep.as_str())
         };
         let plain = self.environment.iter().filter(|(name, _)| !is_secret(name));
         plain.cloned().collect()
@@ -271,6 +283,18 @@ mod tests {
         let ran = rig.run(&shell(&environment), json!({ "command": command })).await;
         let expected = "<root>/in\nno terminal\nLANG=C\nPATH=/usr/bin:/bin\nPWD=<root>/in\n";
         assert_eq!(ran.text, expected);
+    }
+
+    #[test]
+    fn variables_that_hold_secrets_are_known_by_their_names() {
+        let names = "GITHUB_TOKEN my_api_key DB_PASSWORD DB_PASS PGPASS GH_PAT NPM_CONFIG__AUTH \
+                     REDIS_AUTH DATABASE_URL";
+        for name in names.split_whitespace() {
+            assert!(names_a_secret(OsStr::new(name)), "{name}");
+        }
+        for name in ["PATH", "GIT_AUTHOR_NAME", "SSH_AUTH_SOCK", "PATTERN", "HOME", "LANG"] {
+            assert!(!names_a_secret(OsStr::new(name)), "{name}");
+        }
     }
 
     #[tokio::test]

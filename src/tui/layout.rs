@@ -19,6 +19,7 @@ use crate::tui::mark::Mark;
 use crate::tui::state::conversation::Reading;
 use crate::tui::state::item::ItemId;
 use crate::tui::state::list::waiting::WaitingCall;
+use crate::tui::state::prompts::Room;
 use crate::tui::state::{Focus, State};
 use crate::tui::theme::Tint;
 use screen::Screen;
@@ -182,6 +183,8 @@ pub struct PromptArea {
     /// Whether the frame shows it open, with its request and its keys. In a dock, or where there is
     /// no room, it does not.
     pub is_open: bool,
+    /// Whether there is room to show it open.
+    pub room: Room,
     /// How wide the free text of a question is, in columns.
     pub text_cols: usize,
 }

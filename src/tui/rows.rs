@@ -34,6 +34,7 @@ use crate::tui::state::Now;
 use crate::tui::state::conversation::Form;
 use crate::tui::state::folds::Fold;
 use crate::tui::state::item::{Body, Growth, Item};
+use crate::tui::state::settings::Access;
 use crate::tui::theme::Ui;
 
 /// How far what is said stands in from its head.
@@ -52,6 +53,8 @@ pub struct Look<'a> {
     pub now: Now,
     /// The keys, for hints.
     pub keymap: &'a Keymap,
+    /// Whether anything may be changed, so that a hint for it is one.
+    pub access: Access,
     /// Colours code.
     pub highlighter: &'a Arc<Highlighter>,
 }
@@ -303,7 +306,7 @@ pub fn of(item: &Item<'_>, look: &Look<'_>, laid: Laid) -> Rows {
             }
         }
         Body::Call(body) => call::rows(&mut rows, body, look),
-        Body::Failure(error) => message::failure(&mut rows, error, look),
+        Body::Failure { error, came } => message::failure(&mut rows, error, *came, look),
         Body::End(body) => end::rows(&mut rows, body, look),
         Body::Divider(summary) => {
             message::divider(&mut rows, look);

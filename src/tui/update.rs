@@ -32,7 +32,7 @@ mod timeline;
 mod unsent;
 
 use crate::app::command::{Command, DraftOf};
-use crate::base::id::SessionId;
+use crate::base::id::{SessionId, TurnId};
 use crate::tui::effect::Effect;
 use crate::tui::layout::Layout;
 use crate::tui::msg::Msg;
@@ -69,6 +69,7 @@ pub fn update(state: &mut State, layout: &Layout, msg: Msg) -> Vec<Effect> {
         Msg::Resize(size) => {
             reading::hold_source(state, layout);
             state.size = size;
+            prompts::resized(state);
         }
         Msg::Notice(notice) => notice::take(state, notice, &mut out),
         Msg::Drawn => drawn(state, layout, &mut out),
@@ -119,6 +120,11 @@ fn may_write(state: &mut State) -> bool {
 
 fn tell(state: &mut State, text: impl Into<String>) {
     state.status.toast(Tone::Plain, text, state.now.elapsed);
+}
+
+/// As [`tell`], of a turn that runs: what is told is over when it rests.
+fn tell_of(state: &mut State, turn: TurnId, text: impl Into<String>) {
+    state.status.toast_of(turn, text, state.now.elapsed);
 }
 
 fn problem(state: &mut State, text: impl Into<String>) {

@@ -137,6 +137,10 @@ fn wrong_arguments_end_with_two() {
     for arguments in [
         &["run"][..],
         &["run", "x", "--max-model-calls", "0"],
+        &["run", ""],
+        &["run", "  "],
+        &["--read-only", "run", "hi"],
+        &["-c", "sessions", "list"],
         &["sessions", "rm"],
         &["--no-such-flag"],
         &["no-such-command"],
@@ -173,6 +177,10 @@ fn a_wrong_configuration_ends_with_two_and_names_the_place() {
     unset.env_remove("TURNSTILE_MODEL");
     Ran::of(&unset.output().expect("the program starts"))
         .check_refused(2, &[&at(2, 1), "models.default", "nowhere"]);
+    let pipe = cli.path("pipe.toml");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).expect("a pipe");
+    cli.run(&["run", "Hello.", "--config", &shown(&pipe)])
+        .check_refused(2, &[&shown(&pipe), "there must be a file in its place"]);
     let missing = shown(&cli.path("nowhere.toml"));
     cli.run(&["run", "Hello.", "--config", &missing]).check_refused(2, &[&missing]);
     cli.configure("");
@@ -230,7 +238,8 @@ fn the_doctor_says_what_is_wrong_and_goes_on() {
         }
     };
     let file = shown(&cli.configure("[ui]\ntheme = 1\n"));
-    check(&["! ", &format!("{file}:2:9: ui.theme")]);
+    let nothing = "answers        nothing, until the configuration is put right";
+    check(&["! ", &format!("{file}:2:9: ui.theme"), nothing]);
     cli.configure("[keys.global]\nf1 = \"no-such-action\"\n");
     check(&["! ", "no-such-action"]);
     cli.configure("[agents]\ndefault = \"nobody\"\n");
@@ -239,6 +248,20 @@ fn the_doctor_says_what_is_wrong_and_goes_on() {
     fs::create_dir_all(cli.path("data")).expect("a folder");
     fs::write(cli.work_dir(), "in the way").expect("a file");
     check(&["! ", "there is no folder but something else", "--work-dir"]);
+}
+
+#[test]
+fn the_doctor_says_of_a_server_that_is_down_what_is_wrong_and_once_whose_it_is() {
+    let cli = Cli::new();
+    // Nothing listens at port 1.
+    cli.configure(
+        "[providers.lab]\nkind = \"openai-compatible\"\nbase_url = \"http://127.0.0.1:1/v1\"\n",
+    );
+    let ran = cli.run(&["doctor"]);
+    let row = ran.out.lines().find(|line| line.contains("cannot be reached"));
+    let row = row.unwrap_or_else(|| panic!("{}", ran.out));
+    assert!(row.starts_with("  lab            the server cannot be reached"), "{row}");
+    assert!(!row.contains("doctor"), "{row}");
 }
 
 #[test]

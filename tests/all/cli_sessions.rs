@@ -111,20 +111,27 @@ fn what_cannot_be_shown_says_why() {
     with_sessions(&cli);
     let missing = "2026-03-04T04-59-59Z-0000042-999";
     cli.run(&["sessions", "show", missing]).check_refused(1, &["there is no session", missing]);
-    cli.run(&["sessions", "show", "../etc"]).check_refused(1, &["not a valid id"]);
+    cli.run(&["sessions", "show", "../etc"]).check_refused(2, &["not a valid id"]);
+    cli.run(&["sessions", "rm", "../../x"]).check_refused(2, &["not a valid id"]);
     let damaged = "2026-03-04T05-00-00Z-0000042-001";
     cli.run(&["sessions", "show", damaged]).check_refused(3, &["is corrupt at line 1"]);
 
     let turn = cli.work_dir().join(format!("storage/turns/2026/03/04/{TURN}.jsonl"));
-    fs::write(turn, "{}\n").expect("written");
-    for arguments in [&["sessions", "show", SESSION][..], &["sessions", "show", SESSION, "--json"]]
-    {
-        let ran = cli.run(arguments);
-        assert_eq!(ran.code, 3, "{}", ran.out);
-        assert!(ran.out.contains("watcher"), "what can be read is shown: {}", ran.out);
-        let said = format!("{}{}", ran.out, ran.err);
-        assert!(said.contains("is corrupt at line 1"), "{said}");
-    }
+    let check = |why: &str| {
+        for arguments in
+            [&["sessions", "show", SESSION][..], &["sessions", "show", SESSION, "--json"]]
+        {
+            let ran = cli.run(arguments);
+            assert_eq!(ran.code, 3, "{}", ran.out);
+            assert!(ran.out.contains("watcher"), "what can be read is shown: {}", ran.out);
+            let said = format!("{}{}", ran.out, ran.err);
+            assert!(said.contains(why), "{said}");
+        }
+    };
+    fs::write(&turn, "{}\n").expect("written");
+    check("is corrupt at line 1");
+    fs::remove_file(&turn).expect("there");
+    check(TURN);
 }
 
 #[test]
@@ -147,6 +154,33 @@ fn sessions_are_removed_and_set_aside() {
     let listed = cli.run(&["sessions", "list"]);
     listed.check_done();
     assert_eq!(listed.out, "");
+}
+
+#[test]
+fn a_removed_session_is_listed_as_such_and_restored() {
+    let cli = Cli::new();
+    with_sessions(&cli);
+    cli.run(&["sessions", "rm", SESSION]).check_done();
+    let listed = cli.run(&["sessions", "list", "--deleted"]);
+    listed.check_done();
+    assert!(listed.out.starts_with(&format!("{SESSION}  removed ")), "{}", listed.out);
+    let listed = cli.run(&["sessions", "list", "--deleted", "--json"]);
+    assert_eq!(listed.json_lines()[0]["sessionId"], SESSION);
+    let ran = cli.run(&["sessions", "restore", SESSION]);
+    ran.check_done();
+    assert_eq!(ran.out, format!("restored {SESSION}\n"));
+    cli.run(&["sessions", "show", SESSION]).check_done();
+    assert_eq!(cli.run(&["sessions", "list", "--deleted"]).out, "");
+    cli.run(&["sessions", "restore", SESSION]).check_refused(1, &["not among the deleted"]);
+}
+
+#[test]
+fn a_work_directory_that_is_not_there_is_named() {
+    let cli = Cli::new();
+    let ran = cli.run(&["sessions", "list"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, ""));
+    assert!(ran.err.contains(&shown(&cli.work_dir())), "{}", ran.err);
+    assert!(!cli.work_dir().exists());
 }
 
 #[test]

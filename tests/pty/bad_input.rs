@@ -7,7 +7,7 @@ use process_wrap::tokio::{CommandWrap, ProcessSession};
 use turnstile::testing::pty::{Ended, Exit, Home, Launch};
 
 use crate::person::{
-    DOWN, ENTER, PROGRAM, go_to_composer, go_to_list, log_of, quit, runtime, shows, start,
+    DOWN, ENTER, PROGRAM, go_on, go_to_composer, go_to_list, log_of, quit, runtime, shows, start,
     with_sessions,
 };
 
@@ -27,6 +27,13 @@ fn a_configuration_that_is_no_toml_is_told_with_line_and_column() {
     let home = Home::new();
     home.configure("[ui]\ntheme = \"auto\"\nmouse = tru\n");
     check_refused(Launch::new(PROGRAM, &home), 2, &["config.toml:3:9"]);
+}
+
+#[test]
+fn a_dumb_terminal_is_told_how_a_prompt_is_answered_without_a_screen() {
+    let home = Home::new();
+    let launch = Launch::new(PROGRAM, &home).variable("TERM", "dumb");
+    check_refused(launch, 2, &["TERM is dumb", "turnstile run"]);
 }
 
 #[test]
@@ -95,6 +102,15 @@ fn a_damaged_session_is_shown_with_the_reason_and_the_others_work() {
     program.wait_for("the cursor in the next row", |screen| screen.cursor_position().0 == 4);
     program.send(ENTER);
     program.wait_for_text("✓ done");
+    quit(program);
+}
+
+#[test]
+fn with_no_session_that_can_be_read_there_is_none_to_go_on_with() {
+    let (home, sessions) = with_sessions(1);
+    fs::write(log_of(&home, "sessions", sessions[0].as_str()), "{}\n").expect("written");
+    let program = go_on(&home);
+    program.wait_for_text("No session can be gone on with");
     quit(program);
 }
 

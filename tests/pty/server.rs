@@ -135,7 +135,7 @@ fn a_wrong_key_is_told_without_the_key() {
     let lab = Lab::new([Reply::json(401, &error)]);
     let mut program = lab.start();
     say(&mut program, "Hello?");
-    program.wait_for_text("does not accept the key");
+    program.wait_for_text("(status 401)");
     program.wait_for_text("✗");
     program.wait_for_text("Hello?");
     quit(program);

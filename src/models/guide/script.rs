@@ -67,14 +67,14 @@ impl Script {
 
     /// What the guide answers.
     ///
-    /// Where it is follows from the messages: none of an assistant's, and it begins; a call of its
-    /// own with a result, and it goes on from there; else the last message of a person is a
-    /// question about some topic. What a person asked while a tool ran is answered first.
+    /// Where it is follows from the messages: a call of its own with a result, and it goes on from
+    /// there; else the last message of a person is a question about some topic. A first message
+    /// about none of them, and it begins. What a person asked while a tool ran is answered first.
     pub(super) fn reply(&self, request: &ModelRequest) -> Answer {
         let mut speech = Speech { script: self, request, parts: Vec::new(), quote: String::new() };
         let last = request.messages.iter().rposition(|it| matches!(it, Message::Assistant(_)));
         let Some(last) = last else {
-            return speech.run(&self.first);
+            return speech.run(self.asked_about(&request.messages).unwrap_or(&self.first));
         };
         let (before, news) = request.messages.split_at(last + 1);
         let Some((outcome, result)) = self.outcome(before.last(), news) else {
@@ -381,6 +381,14 @@ mod tests {
         let earlier = AssistantMessage::text("said by another model");
         talk.request.messages.push(Message::Assistant(Arc::new(earlier)));
         check_reply(&talk.say("the tour, please"), Some("read-file"), &["I am the guide"]);
+    }
+
+    #[test]
+    fn a_first_message_about_a_topic_is_answered() {
+        for (asked, piece) in [("keys", "## The most useful keys"), ("sessions", "## Sessions")] {
+            check_reply(&Talk::with(&TOOLS).say(asked), None, &[piece]);
+        }
+        check_reply(&Talk::with(&TOOLS).say("hi"), Some("read-file"), &["I am the guide"]);
     }
 
     #[test]

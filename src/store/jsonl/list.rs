@@ -25,6 +25,28 @@ pub(super) fn list(files: &Files, kind: LogKind) -> Result<Vec<LogId>, IoFailure
     Ok(logs)
 }
 
+/// The folders in which the logs of a kind lie, each with when a name last came to it or went.
+pub(super) fn folders(files: &Files, kind: LogKind) -> Result<Vec<(PathBuf, u64)>, IoFailure> {
+    let (mut seen, mut folders) = (Vec::new(), vec![files.work_dir.logs(kind)]);
+    for level in 0..=LEVELS {
+        let mut below = Vec::new();
+        for folder in folders {
+            let changed = match files.disk.stat(&folder) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                stat => stat.map_err(IoFailure::of("look at", &folder))?.modified_ns,
+            };
+            if level < LEVELS {
+                let names = names(files, &folder, EntryKind::Folder)?;
+                below.extend(names.into_iter().map(|name| folder.join(name)));
+            }
+            seen.push((folder, changed));
+        }
+        folders = below;
+    }
+    seen.sort_unstable();
+    Ok(seen)
+}
+
 /// The logs of a kind that lie elsewhere, each once and without those that are in their place too,
 /// and what was cut off logs.
 pub(super) fn strays(files: &Files, kind: LogKind) -> Result<Strays, IoFailure> {

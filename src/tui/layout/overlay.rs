@@ -116,7 +116,9 @@ impl Place<'_> {
 
     /// Lays a frame around as many lines as there is room for.
     fn scrolled(mut self, title: &str, content: Scrolled) {
-        let Scrolled { lines, scroll, foot, hints } = content;
+        let Scrolled { lines, scroll, mut foot, hints } = content;
+        // What is shown comes before what can be done with it.
+        foot.truncate(self.rows_max() - 1);
         let (all, rows) = (lines.len(), self.rows_max().saturating_sub(foot.len()).max(1));
         let first = scroll.min(all.saturating_sub(rows));
         let mut shown: Vec<Line> = lines.range(first, rows).collect();
@@ -207,7 +209,11 @@ impl Place<'_> {
         let session = self.state.session().and_then(|session| self.state.list.entry(session));
         let session = session.and_then(|entry| entry.title.as_deref()).unwrap_or("this session");
         let title = format!("Allow {}? · {session}", full.prompt.name);
-        let hints = Line::new();
+        let hints = match is_armed {
+            true => Line::new(),
+            false if full.seen_rows < lines.len() => Line::of("read to the end", Ui::Muted),
+            false => Line::of("keys work in a moment", Ui::Muted),
+        };
         self.scrolled(&title, Scrolled { lines, scroll: full.scroll, foot: choices, hints });
     }
 

@@ -15,7 +15,7 @@ use crate::tui::rows::request::Extent;
 use crate::tui::rows::{Lead, Look, Rows, Way, choices, question};
 use crate::tui::state::conversation::Form;
 use crate::tui::state::folds::Fold;
-use crate::tui::state::prompts::{Prompt, PromptKind};
+use crate::tui::state::prompts::{Prompt, PromptKind, Room as Found};
 use crate::tui::state::{Focus, State};
 use crate::tui::theme::Ui;
 
@@ -44,13 +44,15 @@ pub(super) fn lay(layout: &mut Layout, state: &State, room: &Room, cache: &mut C
     let prompt = state.prompts.open().or_else(|| state.prompts.first());
     let Some(prompt) = prompt else { return left(0) };
     let call = tool_call(state, prompt);
-    let open = state.prompts.open().and_then(|open| {
-        let asked = Asked { state, prompt: open, call: call?, width: room.rect.width };
-        match open.kind {
+    let fitting = call.and_then(|call| {
+        let asked = Asked { state, prompt, call, width: room.rect.width };
+        match prompt.kind {
             PromptKind::Permission => asked.permission(available(room), cache),
             PromptKind::Question => asked.question(room),
         }
     });
+    let found = if fitting.is_some() { Found::Enough } else { Found::TooLittle };
+    let open = fitting.filter(|_| state.prompts.open().is_some());
     let text_cols = usize::from(question::text_cols(room.rect.width.saturating_sub(SIDES_COLS)));
     let is_open = open.is_some();
     let Opened { lines, caret } =
@@ -67,7 +69,8 @@ pub(super) fn lay(layout: &mut Layout, state: &State, room: &Room, cache: &mut C
     let bar = if has_focus { Ui::FocusBar } else { Ui::Muted };
     let barred = |line: Line| Line::of("▌", bar).with_line(line).cut(usize::from(rect.width));
     layout.drawn.prompt = lines.into_iter().map(barred).collect();
-    layout.prompt = Some(PromptArea { rect, call: prompt.call.clone(), is_open, text_cols });
+    let call = prompt.call.clone();
+    layout.prompt = Some(PromptArea { rect, call, is_open, room: found, text_cols });
     left(rows)
 }
 
@@ -109,9 +112,8 @@ fn docked(state: &State, prompt: &Prompt, call: Option<&ToolCall>, width: u16) -
     let more = if more > 0 { format!("+{more}  ") } else { String::new() };
     let right = match key {
         // It is to be open, and could not be.
-        _ if state.prompts.open().is_some() => {
-            let text = if cols >= 40 { "no room to show it" } else { "no room" };
-            Line::of(text, Ui::Caution)
+        Some(key) if cols >= 40 && state.prompts.open().is_some() => {
+            Line::of("no room · ", Ui::Caution).with(&key.to_string(), Ui::Key)
         }
         Some(key) => Line::of(&more, Ui::Muted)
             .with(&key.to_string(), Ui::Key)
@@ -235,6 +237,7 @@ pub(super) fn look<'a>(
         zone: &state.settings.zone,
         now: state.now,
         keymap: &state.settings.keymap,
+        access: state.settings.access,
         highlighter,
     }
 }

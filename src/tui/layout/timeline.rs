@@ -203,6 +203,7 @@ impl<'a> Walk<'a, '_> {
             zone: &self.state.settings.zone,
             now: self.state.now,
             keymap: &self.state.settings.keymap,
+            access: self.state.settings.access,
             highlighter: &self.highlighter,
         };
         let rows = self.cache.rows(&item, &look);
@@ -213,7 +214,7 @@ impl<'a> Walk<'a, '_> {
         let in_turn = before.filter(|before| before.id.turn == item.id.turn);
         let head = match &item.body {
             Body::Message { at, .. } => Some(*at),
-            Body::Text { .. } | Body::Reasoning { .. } | Body::Call(_) | Body::Failure(_) => {
+            Body::Text { .. } | Body::Reasoning { .. } | Body::Call(_) | Body::Failure { .. } => {
                 let begins = in_turn.is_none_or(|b| matches!(b.body, Body::Message { .. }));
                 self.asked_at(&item.id).filter(|_| begins)
             }
@@ -228,7 +229,7 @@ impl<'a> Walk<'a, '_> {
     fn stands_apart(&self, item: &Item<'_>, before: &Item<'_>) -> bool {
         match (&before.body, &item.body) {
             (_, Body::End(end)) => !matches!(end.standing, Standing::Ended(_)),
-            (_, Body::Call(_) | Body::Failure(_)) | (Body::Call(_), Body::Reasoning { .. }) => {
+            (_, Body::Call(_) | Body::Failure { .. }) | (Body::Call(_), Body::Reasoning { .. }) => {
                 false
             }
             (Body::Reasoning { .. }, Body::Text { .. } | Body::Reasoning { .. }) => {

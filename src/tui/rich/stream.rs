@@ -153,9 +153,9 @@ impl Flow {
             rows: self.rows.len(),
         };
         if let Some(boundary) = page.cuts.boundary {
-            let gap = boundary.gap;
+            let gap_rows = usize::from(boundary.gap);
             self.cut(boundary, &origin);
-            self.end_block(gap);
+            self.end_block(gap_rows);
         }
         if let Some(line) = page.cuts.line {
             self.cut(line, &origin);
@@ -185,15 +185,15 @@ impl Flow {
     }
 
     /// The open end begins with a new block: lays out the one before it as a whole if it was cut.
-    fn end_block(&mut self, gap: bool) {
+    fn end_block(&mut self, gap_rows: usize) {
         if self.block.is_cut {
             let text = self.text.get(self.block.at..self.open).unwrap_or_default();
             let page = self.lay(text, self.block.at, &self.block.resume);
-            let end = self.settled - usize::from(gap);
+            let end = self.settled - gap_rows;
             let start = self.block.row.min(end);
             let count = page.rows.len();
             self.rows.splice(start..end, page.rows);
-            self.settled = start + count + usize::from(gap);
+            self.settled = start + count + gap_rows;
         }
         self.block =
             Block { at: self.open, row: self.settled, resume: self.resume.clone(), is_cut: false };

@@ -6,6 +6,7 @@ use crate::tui::line::Line;
 use crate::tui::state::State;
 use crate::tui::state::keys::Arming;
 use crate::tui::state::prompts::PromptKind;
+use crate::tui::state::settings::Access;
 use crate::tui::theme::Ui;
 use crate::tui::words;
 
@@ -118,7 +119,7 @@ fn row(
     cols: usize,
 ) -> Vec<Line> {
     let mut rows: Vec<Line> = Vec::new();
-    for (action, what) in choices {
+    for (action, what) in choices.iter().filter(|(action, _)| can_be_done(state, *action)) {
         let choice = choice(state, contexts, *action, what, is_armed);
         match rows.last_mut() {
             Some(row) if row.width() + GAP_COLS + choice.width() <= cols => {
@@ -129,6 +130,24 @@ fn row(
         }
     }
     rows
+}
+
+/// Whether a view may do that with a prompt.
+fn can_be_done(state: &State, action: Action) -> bool {
+    let changes = match action {
+        Action::Permission(action) => match action {
+            PermissionAction::AllowOnce
+            | PermissionAction::Deny
+            | PermissionAction::DenyWithReason => true,
+            PermissionAction::FullView | PermissionAction::Later => false,
+        },
+        Action::Question(action) => match action {
+            QuestionAction::Toggle | QuestionAction::Answer | QuestionAction::Dismiss => true,
+            QuestionAction::Next | QuestionAction::Later => false,
+        },
+        _ => false,
+    };
+    !changes || state.settings.access == Access::Full
 }
 
 pub(super) fn choice(

@@ -42,7 +42,8 @@ pub fn confirm(state: &State, confirm: &Confirm, (cols, rows): (usize, usize)) -
             let undo = undo
                 .map_or_else(|| Action::List(ListAction::Undo).to_string(), ToString::to_string);
             let text = format!(
-                "All that was said goes with it. {undo} in the list takes it back until you quit."
+                "All that was said goes with it. {undo} in the list takes it back until you quit, \
+                 and for some days `turnstile sessions restore` does."
             );
             Asked { title: "Delete?", lines, details: also(&text), yes: "delete" }
         }

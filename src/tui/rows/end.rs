@@ -10,6 +10,7 @@ use crate::tui::keymap::context::Context;
 use crate::tui::line::{Line, led};
 use crate::tui::mark::Mark;
 use crate::tui::state::item::{EndBody, Standing};
+use crate::tui::state::settings::Access;
 use crate::tui::theme::Ui;
 use crate::tui::words;
 
@@ -57,6 +58,9 @@ pub(super) fn rows(rows: &mut Rows, body: &EndBody<'_>, look: &Look<'_>) {
 fn interrupted(rows: &mut Rows, look: &Look<'_>) {
     let text = "Interrupted: the program ended while this turn was running";
     rows.lines(led(start(Mark::Interrupted), text, Ui::Strong, look.cols(0)));
+    if look.access == Access::ReadOnly {
+        return;
+    }
     let actions = [(TurnAction::Resume, "goes on with it"), (TurnAction::Close, "closes it")];
     let mut line = Line::new().with_space(usize::from(INDENT) * 2);
     for (action, does) in actions {
@@ -66,7 +70,15 @@ fn interrupted(rows: &mut Rows, look: &Look<'_>) {
     rows.line(line.with("with the focus here", Ui::Muted).cut(look.cols(0)));
 }
 
+/// The key of something that can be done.
 fn key(look: &Look<'_>, contexts: &[Context], action: Action) -> Option<String> {
+    let can_be_done = match action {
+        Action::Turn(_) => look.access == Access::Full,
+        _ => true,
+    };
+    if !can_be_done {
+        return None;
+    }
     look.keymap.hint(contexts, action).map(ToString::to_string)
 }
 
@@ -89,7 +101,9 @@ fn ended(rows: &mut Rows, terminal: &Terminal, body: &EndBody<'_>, look: &Look<'
         },
         TerminalKind::Failed(failed) => {
             say(start(Mark::Failed), &format!("failed{facts}"), Ui::Muted);
-            say(below(), &why(failed), Ui::Plain);
+            if body.failure != Some(failed.error.as_str()) {
+                say(below(), &why(failed), Ui::Plain);
+            }
             let key = key(look, &HERE, Action::App(AppAction::Compact));
             if let (Some(CONTEXT_OVERFLOW), Some(key)) = (failed.code.as_deref(), key) {
                 say(below(), &format!("{key} sums up what was said, to make room"), Ui::Muted);

@@ -9,7 +9,7 @@ use crate::tui::line::{Fade, Line, led};
 use crate::tui::mark::Mark;
 use crate::tui::rich::plain;
 use crate::tui::state::folds::Fold;
-use crate::tui::state::item::Growth;
+use crate::tui::state::item::{Came, Growth};
 use crate::tui::theme::Ui;
 use crate::tui::words;
 
@@ -88,9 +88,13 @@ pub(super) fn cut_off(rows: &mut Rows, growth: Growth, look: &Look<'_>) {
 }
 
 /// A model call failed.
-pub(super) fn failure(rows: &mut Rows, error: &str, look: &Look<'_>) {
+pub(super) fn failure(rows: &mut Rows, error: &str, came: Came, look: &Look<'_>) {
     let head = Line::new().with_space(INDENT.into()).with_mark(Mark::Failed).with_space(1);
-    let text = format!("The model did not answer: {error}");
+    let what = match came {
+        Came::Nothing => "The model did not answer",
+        Came::APart => "The answer broke off",
+    };
+    let text = format!("{what}: {error}");
     rows.lines(led(head, &text, Ui::Plain, look.cols(0)));
 }
 
@@ -99,5 +103,7 @@ pub(super) fn damaged(rows: &mut Rows, why: &str, look: &Look<'_>) {
     let head = Line::new().with_space(INDENT.into()).with_mark(Mark::Damaged).with_space(1);
     rows.lines(led(head, "This turn cannot be read", Ui::Strong, look.cols(0)));
     let space = Line::new().with_space(usize::from(INDENT) * 2);
-    rows.lines(led(space, why, Ui::Muted, look.cols(0)));
+    rows.lines(led(space.clone(), why, Ui::Muted, look.cols(0)));
+    let way_on = "the other turns can be read, and the session can still be deleted";
+    rows.lines(led(space, way_on, Ui::Muted, look.cols(0)));
 }

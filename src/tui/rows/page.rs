@@ -7,6 +7,7 @@ use crate::tui::keymap::context::Context;
 use crate::tui::line::{Line, led, wrapped};
 use crate::tui::mark::Mark;
 use crate::tui::state::State;
+use crate::tui::state::settings::Access;
 use crate::tui::state::status::LastRun;
 use crate::tui::theme::Ui;
 use crate::tui::words;
@@ -51,11 +52,14 @@ fn keys(state: &State) -> Vec<Line> {
         (Action::App(AppAction::ToggleList), "sessions"),
         (Action::App(AppAction::Help), "help"),
     ];
+    let can_be_done = |(action, _): &(Action, &str)| {
+        !matches!(action, Action::Composer(_)) || state.settings.access == Access::Full
+    };
     let line = |(action, what): (Action, &str)| {
         let key = state.settings.keymap.hint(&COMPOSER, action)?.to_string();
         Some(Line::of(&format!("{key:>10}  "), Ui::Key).with(&format!("{what:<8}"), Ui::Muted))
     };
-    actions.into_iter().filter_map(line).collect()
+    actions.into_iter().filter(can_be_done).filter_map(line).collect()
 }
 
 /// What is said if the last run ended badly: which sessions have interrupted turns.

@@ -51,7 +51,12 @@ fn planned(rows: &mut Rows, call: &ToolCall, request: &PermissionRequest, look: 
     for line in &plan.commands {
         rows.lines(command::rows(line, look.width));
     }
-    let paths = plan.writes.iter().map(|path| ("writes", path));
+    let made = match &request.preview {
+        Preview::Diff { path, created: true, .. } => Some(path),
+        Preview::Diff { .. } | Preview::Text { .. } | Preview::None => None,
+    };
+    let writes = |path: &LocatedPath| if made == Some(&path.path) { "makes" } else { "writes" };
+    let paths = plan.writes.iter().map(|path| (writes(path), path));
     for (what, path) in paths.chain(plan.reads.iter().map(|path| ("reads", path))) {
         located(rows, what, path, look);
     }
@@ -74,7 +79,7 @@ fn planned(rows: &mut Rows, call: &ToolCall, request: &PermissionRequest, look: 
         Preview::Diff { path, diff, created } => {
             let what = if *created { "makes" } else { "changes" };
             // A path that the plan named already says nothing new.
-            if *created || plan.writes.iter().all(|known| known.path != *path) {
+            if plan.writes.iter().all(|known| known.path != *path) {
                 fact(rows, what, path, look);
             }
             rows.text(diff::patch_rows(diff, width(look), Policy::Approval), DETAIL, Fade::Front);
@@ -86,6 +91,16 @@ fn planned(rows: &mut Rows, call: &ToolCall, request: &PermissionRequest, look: 
 }
 
 fn located(rows: &mut Rows, what: &str, path: &LocatedPath, look: &Look<'_>) {
+    if !path.inside && path.resolved == path.path {
+        let note = Line::of("! outside the folder", Ui::Caution);
+        let line = named(what).with(&shown(&path.path), Ui::Plain).with_space(2);
+        let line = line.with_line(note.clone());
+        if line.width() <= look.cols(2 * DETAIL) {
+            return hanging(rows, line, look);
+        }
+        fact(rows, what, &path.path, look);
+        return rows.line(note.indented(usize::from(DETAIL) * 2).cut(look.cols(0)));
+    }
     fact(rows, what, &path.path, look);
     if path.inside && path.resolved.ends_with(&path.path) {
         return;
@@ -101,9 +116,22 @@ fn located(rows: &mut Rows, what: &str, path: &LocatedPath, look: &Look<'_>) {
 }
 
 fn fact(rows: &mut Rows, what: &str, of: &str, look: &Look<'_>) {
-    let of = sanitize::for_approval(of).replace('\n', "␊");
-    let line = Line::of(&format!("{what:<8}"), Ui::Muted).with(&of, Ui::Plain);
-    rows.lines(folded(line.indented(DETAIL.into()), look.cols(0)));
+    hanging(rows, named(what).with(&shown(of), Ui::Plain), look);
+}
+
+fn named(what: &str) -> Line {
+    Line::of(&format!("{what:<8}"), Ui::Muted)
+}
+
+fn shown(of: &str) -> String {
+    sanitize::for_approval(of).replace('\n', "␊")
+}
+
+/// A line of which what does not fit stands further in below it.
+fn hanging(rows: &mut Rows, line: Line, look: &Look<'_>) {
+    let indent = usize::from(DETAIL);
+    let folded = folded(line, look.cols(2 * DETAIL)).into_iter().enumerate();
+    rows.lines(folded.map(|(at, row)| row.indented(if at == 0 { indent } else { 2 * indent })));
 }
 
 /// A request of another implementation: as it is.
@@ -115,7 +143,8 @@ fn foreign(rows: &mut Rows, request: &Json, call: &ToolCall, look: &Look<'_>) {
 /// Why the person is asked.
 fn why(rows: &mut Rows, rule: &str, permission: &Permission, look: &Look<'_>) {
     if !rule.is_empty() {
-        fact(rows, "rule", rule, look);
+        let head = named("rule").indented(DETAIL.into());
+        rows.lines(led(head, &shown(rule), Ui::Plain, look.cols(0)));
     }
     let mut say = |text: &str, part: Ui| {
         let space = Line::new().with_space(DETAIL.into());

@@ -66,7 +66,9 @@ impl Painter {
             queue!(self.bytes, Hide)?;
         }
         if !cells.is_empty() {
-            CrosstermBackend::new(&mut self.bytes).draw(cells.into_iter())?;
+            let mut drawn = Vec::new();
+            CrosstermBackend::new(&mut drawn).draw(cells.into_iter())?;
+            classic_colours(&String::from_utf8_lossy(&drawn), &mut self.bytes);
         }
         if let Some(Position { x, y }) = caret {
             queue!(self.bytes, MoveTo(x, y), Show)?;
@@ -98,6 +100,53 @@ impl Painter {
         }
         cells
     }
+}
+
+/// The first 16 colours as every terminal knows them, also one that has no more: crossterm asks for
+/// them as the first of 256.
+fn classic_colours(drawn: &str, out: &mut Vec<u8>) {
+    const CSI: &str = "\x1b[";
+    let mut sequences = drawn.split(CSI);
+    out.extend(sequences.next().unwrap_or_default().as_bytes());
+    for sequence in sequences {
+        out.extend(CSI.as_bytes());
+        let end = sequence.find(|c: char| !c.is_ascii_digit() && c != ';');
+        let (parameters, rest) = sequence.split_at(end.unwrap_or(sequence.len()));
+        if rest.starts_with('m') {
+            out.extend(classic(parameters).join(";").as_bytes());
+        } else {
+            out.extend(parameters.as_bytes());
+        }
+        out.extend(rest.as_bytes());
+    }
+}
+
+/// The parameters of a sequence that sets colours.
+fn classic(parameters: &str) -> Vec<String> {
+    let mut given = parameters.split(';');
+    let mut said = Vec::new();
+    while let Some(first) = given.next() {
+        let ground = match first {
+            "38" => 30,
+            "48" => 40,
+            _ => {
+                said.push(first.to_owned());
+                continue;
+            }
+        };
+        let kind = given.next().unwrap_or_default();
+        let values = if kind == "2" { 3 } else { 1 };
+        let values: Vec<&str> = given.by_ref().take(values).collect();
+        match (kind, values.first().and_then(|index| index.parse::<u8>().ok())) {
+            ("5", Some(index @ 0..8)) => said.push((ground + index).to_string()),
+            ("5", Some(index @ 8..16)) => said.push((ground + 60 + index - 8).to_string()),
+            _ => {
+                said.extend([first, kind].map(str::to_owned));
+                said.extend(values.into_iter().map(str::to_owned));
+            }
+        }
+    }
+    said
 }
 
 type Update<'f> = (u16, u16, &'f Cell);
@@ -176,6 +225,22 @@ mod tests {
         let mut painter = Painter::new();
         painted(&mut painter, &frame(lines), caret);
         painter
+    }
+
+    #[test]
+    fn the_first_16_colours_are_asked_for_as_every_terminal_knows_them() {
+        let check = |colours: (Color, Color), expected: &str| {
+            let mut frame = frame(&[]);
+            let style = Style::new().fg(colours.0).bg(colours.1).add_modifier(Modifier::BOLD);
+            frame.set_string(0, 0, "a", style);
+            let drawn = painted(&mut Painter::new(), &frame, None);
+            let (before, _) = drawn.split_once('a').expect("it is drawn");
+            assert!(before.ends_with(expected), "{before:?}");
+        };
+        check((Color::Indexed(1), Color::Indexed(4)), "31;44m");
+        check((Color::Indexed(9), Color::Indexed(15)), "91;107m");
+        check((Color::Indexed(111), Color::Indexed(0)), "38;5;111;40m");
+        check((Color::Rgb(38, 5, 1), Color::Indexed(236)), "38;2;38;5;1;48;5;236m");
     }
 
     const RESET: &str = "\x1b[39m\x1b[49m\x1b[59m\x1b[0m";

@@ -18,6 +18,7 @@ use rustix::termios::Termios;
 use crate::tui::input::{Input, Reply};
 use crate::tui::shell::decode::Decoder;
 use crate::tui::shell::paint::Painter;
+use crate::tui::shell::terminal::modes::Switched;
 use crate::tui::shell::tty::Tty;
 
 /// How a terminal is taken over.
@@ -280,7 +281,7 @@ impl Hold {
         }
         *self.before.lock().unwrap_or_else(PoisonError::into_inner) = before.clone();
         let switched = self.tty.make_raw(before).map_err(TerminalError::Modes).and_then(|()| {
-            let sequence = modes::enter(self.options.mouse, ask);
+            let sequence = modes::enter(Options { ask, ..self.options });
             self.tty.write_all(sequence.as_bytes()).map_err(TerminalError::Write)
         });
         if switched.is_err() {
@@ -302,7 +303,7 @@ impl Hold {
             return;
         }
         let (mouse, keyboard) = (self.options.mouse, self.keyboard.load(Ordering::Relaxed));
-        let written = self.tty.write_all(modes::leave(mouse, keyboard).as_bytes());
+        let written = self.tty.write_all(modes::leave(Switched { mouse, keyboard }).as_bytes());
         if written.is_ok() && (mouse || keyboard) && self.answers.load(Ordering::Relaxed) {
             self.drain();
         }
@@ -367,7 +368,7 @@ mod tests {
         let pty = Pty::open(20, 3);
         let before = modes(&pty);
         let terminal = Terminal::enter(Arc::new(pty.tty()), options).expect("a terminal");
-        pty.check_written(&modes::enter(options.mouse, options.ask));
+        pty.check_written(&modes::enter(options));
         (pty, terminal, before)
     }
 

@@ -44,7 +44,7 @@ impl Folds {
             | Body::Damaged(_)
             | Body::Message { .. }
             | Body::Text { .. }
-            | Body::Failure(_)
+            | Body::Failure { .. }
             | Body::End(_) => return Fold::Open,
         };
         if self.others.contains(&item.id) { kind.other() } else { kind }

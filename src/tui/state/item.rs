@@ -93,8 +93,13 @@ pub enum Body<'a> {
     },
     /// A tool call.
     Call(CallBody<'a>),
-    /// A model call failed, and why.
-    Failure(&'a str),
+    /// A model call failed.
+    Failure {
+        /// Why.
+        error: &'a str,
+        /// What had come of its answer.
+        came: Came,
+    },
     /// How the turn ended, or how it stands.
     End(EndBody<'a>),
     /// What was said before was summed up, like this.
@@ -110,6 +115,15 @@ pub enum Growth {
     Growing,
     /// A crash ended it; it is in no log yet.
     Interrupted,
+}
+
+/// What came of an answer before its call failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Came {
+    /// Nothing.
+    Nothing,
+    /// A part, which stands above.
+    APart,
 }
 
 /// A tool call.
@@ -134,6 +148,8 @@ pub struct EndBody<'a> {
     pub began_at: Timestamp,
     /// What it has used.
     pub usage: &'a TurnUsage,
+    /// Why its last model call failed, if it did; an item above says so.
+    pub failure: Option<&'a str>,
 }
 
 /// How a turn stands.
@@ -265,7 +281,7 @@ impl Body<'_> {
             | Self::Damaged(_)
             | Self::Message { .. }
             | Self::Text { .. }
-            | Self::Failure(_)
+            | Self::Failure { .. }
             | Self::End(_) => false,
         }
     }
@@ -275,7 +291,7 @@ impl Body<'_> {
     pub fn source(&self) -> Option<String> {
         let source = match self {
             Self::Loading | Self::End(_) => return None,
-            Self::Damaged(why) | Self::Failure(why) => (*why).to_owned(),
+            Self::Damaged(why) | Self::Failure { error: why, .. } => (*why).to_owned(),
             Self::Message { message, .. } => message.plain_text(),
             Self::Text { text, .. } | Self::Reasoning { text, .. } | Self::Divider(text) => {
                 (*text).to_owned()

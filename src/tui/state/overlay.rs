@@ -82,6 +82,8 @@ pub struct Full {
     pub prompt: Prompt,
     /// How many rows are above the view.
     pub scroll: usize,
+    /// How many rows have been on the screen, from the first without a gap.
+    pub seen_rows: usize,
 }
 
 /// Everything that waits, in all sessions.
@@ -158,6 +160,23 @@ impl<T> Fetched<T> {
     #[must_use]
     pub fn of(came: Result<T, String>) -> Self {
         came.map_or_else(Self::Failed, Self::There)
+    }
+}
+
+impl Full {
+    /// All of a call from its beginning, of which nothing has been seen yet.
+    #[must_use]
+    pub fn new(prompt: Prompt) -> Self {
+        Self { prompt, scroll: 0, seen_rows: 0 }
+    }
+
+    /// A frame showed so many rows of so many; whether all have been on the screen.
+    pub fn see(&mut self, rows_in_sight: usize, rows: usize) -> bool {
+        let first = self.scroll.min(rows.saturating_sub(rows_in_sight));
+        if first <= self.seen_rows {
+            self.seen_rows = self.seen_rows.max(first + rows_in_sight);
+        }
+        self.seen_rows >= rows
     }
 }
 

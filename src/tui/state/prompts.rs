@@ -39,8 +39,20 @@ pub struct Prompts {
     pub put_off: Vec<ToolCallId>,
     /// Who had the focus before the open prompt.
     pub came_from: Option<Focus>,
+    /// Whether the last frame had room to show the first prompt open.
+    pub room: Room,
     /// The call that the person went to from another session; its prompt opens when it is known.
     pub wanted: Option<ToolCallId>,
+}
+
+/// Whether an open prompt finds room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Room {
+    /// It does.
+    #[default]
+    Enough,
+    /// It does not, so that all of it is shown in a view of its own.
+    TooLittle,
 }
 
 /// A call that waits for the person.

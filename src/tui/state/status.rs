@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::base::id::SessionId;
+use crate::base::id::{SessionId, TurnId};
 use crate::domain::agent::ModelDescriptor;
 use crate::tui::input::Rgb;
 
@@ -40,6 +40,8 @@ pub struct Toast {
     pub tone: Tone,
     /// When it goes, on the clock of [`Now::elapsed`](super::Now::elapsed).
     pub until: Duration,
+    /// The turn with whose rest it goes before that.
+    pub turn: Option<TurnId>,
 }
 
 /// What a toast is.
@@ -114,7 +116,20 @@ pub struct Colours {
 impl Status {
     /// Shows a message for a while. One that is shown already stays longer instead of twice.
     pub fn toast(&mut self, tone: Tone, text: impl Into<String>, now: Duration) {
-        let text = text.into();
+        self.show(tone, text.into(), now);
+    }
+
+    /// Shows a message for a while, and not once this turn rests.
+    pub fn toast_of(&mut self, turn: TurnId, text: impl Into<String>, now: Duration) {
+        self.show(Tone::Plain, text.into(), now).turn = Some(turn);
+    }
+
+    /// A turn rests.
+    pub fn rested(&mut self, turn: &TurnId) {
+        self.toasts.retain(|toast| toast.turn.as_ref() != Some(turn));
+    }
+
+    fn show(&mut self, tone: Tone, text: String, now: Duration) -> &mut Toast {
         self.toasts.retain(|toast| toast.text != text);
         if self.toasts.len() == TOASTS_MAX {
             self.toasts.pop_front();
@@ -123,7 +138,7 @@ impl Status {
             Tone::Plain => TOAST_STAYS,
             Tone::Problem => PROBLEM_STAYS,
         };
-        self.toasts.push_back(Toast { text, tone, until: now + stays });
+        self.toasts.push_back_mut(Toast { text, tone, until: now + stays, turn: None })
     }
 
     /// Lets go of what has been shown long enough.

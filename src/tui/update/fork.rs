@@ -31,7 +31,7 @@ pub(super) fn edit(state: &mut State, layout: &Layout, out: &mut Effects) {
             | Body::Text { .. }
             | Body::Reasoning { .. }
             | Body::Call(_)
-            | Body::Failure(_)
+            | Body::Failure { .. }
             | Body::Divider(_)
             | Body::End(_) => return tell(state, "Only a message of yours can be edited"),
         },

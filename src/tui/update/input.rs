@@ -8,6 +8,7 @@ use crate::tui::key::{Key, KeyCode};
 use crate::tui::keymap::Lookup;
 use crate::tui::layout::Layout;
 use crate::tui::state::keys::StepKind;
+use crate::tui::state::prompts::Room;
 use crate::tui::state::status::Window;
 use crate::tui::state::{Focus, State};
 use crate::tui::update::{Effects, action, hint, mouse, overlay, tell, text};
@@ -79,10 +80,14 @@ fn give_way(state: &mut State, out: &mut Effects) -> bool {
     let is_past = at_prompt && state.prompts.armed().is_none();
     if is_past {
         let back = hint::anywhere(state, AppAction::GoToPrompt);
-        tell(
-            state,
-            format!("That went into your text: the prompt was not ready. {back} goes back"),
-        );
+        let text = match state.prompts.room {
+            Room::Enough => {
+                format!("That went into your text: the prompt was not ready. {back} goes back")
+            }
+            // Where there is no room for it there is none for more words either.
+            Room::TooLittle => format!("{back} shows it"),
+        };
+        tell(state, text);
     }
     is_past
 }

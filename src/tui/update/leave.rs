@@ -10,6 +10,7 @@ use crate::tui::state::overlay::{About, Confirm, Overlay};
 use crate::tui::state::{Focus, State};
 use crate::tui::update::{
     Effects, composer, drafts, events, focus, hint, list, may_write, overlay, prompts, tell,
+    tell_of,
 };
 
 /// Ctrl-C: out of what lies on top; else with text, that goes into the history; else the running
@@ -60,7 +61,7 @@ pub(super) fn escape(state: &mut State, out: &mut Effects) {
 /// Ends a turn, whether it runs or waits.
 pub(super) fn stop(state: &mut State, turn: TurnId, out: &mut Effects) {
     if may_write(state) {
-        tell(state, "Stopping the turn");
+        tell_of(state, turn.clone(), "Stopping the turn");
         out.push(Effect::App(Command::Stop(turn)));
     }
 }

@@ -77,6 +77,7 @@ fn grow(state: &mut State, out: &mut Effects, grow: impl FnOnce(&mut Turns) -> F
 
 fn rested(state: &mut State, turn: &TurnId) {
     state.activity.rested(turn);
+    state.status.rested(turn);
     state.conversation.turns.rest(turn);
     if matches!(&state.keys.step, Some(step) if step.kind == StepKind::Stop(turn.clone())) {
         state.keys.step = None;

@@ -105,7 +105,8 @@ fn can_be_undone(state: &mut State, did: &str, undo: Undo) {
     let (Undo::Deleted(sessions) | Undo::Archived(sessions)) = &undo;
     let what = counted(sessions.len());
     let key = hint::list(state, ListAction::Undo);
-    tell(state, format!("{did} {what}; {key} in the list takes it back"));
+    let them = if sessions.len() == 1 { "it" } else { "them" };
+    tell(state, format!("{did} {what}; {key} in the list takes {them} back"));
     if state.list.undo.len() == UNDOS_MAX {
         state.list.undo.remove(0);
     }

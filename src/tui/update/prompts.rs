@@ -15,7 +15,7 @@ use crate::tui::effect::Effect;
 use crate::tui::layout::Layout;
 use crate::tui::state::form::Form;
 use crate::tui::state::overlay::{Full, Overlay, Reason};
-use crate::tui::state::prompts::{BUSY_WITHIN, Pace, Prompt, PromptKind, Stage, outstanding};
+use crate::tui::state::prompts::{BUSY_WITHIN, Pace, Prompt, PromptKind, Room, Stage, outstanding};
 use crate::tui::state::{Focus, State};
 use crate::tui::update::{Effects, composer, drafts, hint, may_write, notify, overlay, tell};
 
@@ -150,14 +150,16 @@ fn closed(state: &mut State, prompt: &Prompt, out: &mut Effects) {
         Stage::Opening { call, .. } | Stage::Armed { call } => *call == prompt.call,
     };
     if was_open {
-        go_on(state, answered);
+        dock(state);
+        if answered {
+            open_next(state);
+        }
     }
 }
 
-/// The open prompt is done. After an answer the next one opens, unless there is a draft to go back to.
-fn go_on(state: &mut State, answered: bool) {
-    dock(state);
-    if answered && state.composer.editor.is_empty() && state.overlay.is_none() {
+/// After an answer the next prompt opens, unless there is a draft to go back to.
+fn open_next(state: &mut State) {
+    if state.composer.editor.is_empty() && state.overlay.is_none() {
         open_first(state);
     }
 }
@@ -193,28 +195,59 @@ pub(super) fn leave(state: &mut State, out: &mut Effects) {
     dock(state);
 }
 
-/// The frame that shows the open prompt is on the screen.
+/// The frame that shows the open prompt is on the screen. In its full view it is shown once all of it
+/// has been in sight.
 pub(super) fn drawn(state: &mut State, layout: &Layout) {
     let now = state.now.elapsed;
-    let shown = layout.prompt.as_ref().filter(|area| area.is_open).map(|area| &area.call);
+    state.prompts.room = layout.prompt.as_ref().map_or(Room::Enough, |area| area.room);
+    let below = layout.prompt.as_ref().filter(|area| area.is_open).map(|area| &area.call);
+    let whole = match (&mut state.overlay, &layout.overlay) {
+        (Some(Overlay::Full(full)), Some(area)) => {
+            full.see(area.rows_in_sight, area.rows).then(|| full.prompt.call.clone())
+        }
+        _ => None,
+    };
+    let is_shown = |call: &ToolCallId| below == Some(call) || whole.as_ref() == Some(call);
     match &mut state.prompts.stage {
-        Stage::Opening { call, drawn_at } if shown == Some(&*call) => {
+        Stage::Opening { call, drawn_at } if is_shown(call) => {
             drawn_at.get_or_insert(now);
         }
         // What a smaller screen does not show any more cannot be approved on it either.
         Stage::Opening { drawn_at, .. } => *drawn_at = None,
-        Stage::Armed { call } if shown != Some(&*call) => {
+        Stage::Armed { call } if !is_shown(call) => {
             state.prompts.stage = Stage::Opening { call: call.clone(), drawn_at: None };
         }
         Stage::Docked | Stage::Armed { .. } => {}
     }
 }
 
+/// The rows of a full view are others now: it has to be seen again.
+pub(super) fn resized(state: &mut State) {
+    if let Some(Overlay::Full(full)) = &mut state.overlay {
+        full.seen_rows = 0;
+    }
+}
+
 /// Makes the keys of the open prompt live when it has been seen for long enough without a key.
 pub(super) fn arm(state: &mut State) {
     let due = state.prompts.armed_at(&state.keys).is_some_and(|due| due <= state.now.elapsed);
-    let clear = state.overlay.is_none() && state.focus == Focus::Prompt;
-    if let (true, true, Some(prompt)) = (due, clear, state.prompts.open()) {
+    let Some(prompt) = state.prompts.open() else { return };
+    let is_clear = match &state.overlay {
+        None => state.focus == Focus::Prompt,
+        Some(Overlay::Full(full)) => {
+            full.prompt == *prompt && state.prompts.room == Room::TooLittle
+        }
+        Some(
+            Overlay::Help(_)
+            | Overlay::Confirm(_)
+            | Overlay::Reason(_)
+            | Overlay::Waiting(_)
+            | Overlay::Codes(_)
+            | Overlay::Events(_)
+            | Overlay::Purge(_),
+        ) => false,
+    };
+    if due && is_clear {
         state.prompts.stage = Stage::Armed { call: prompt.call.clone() };
     }
 }
@@ -231,6 +264,10 @@ pub(super) fn go(state: &mut State, out: &mut Effects) {
     }
     if state.prompts.stage == Stage::Docked {
         open_first(state);
+    }
+    let open = state.prompts.open().filter(|open| open.kind == PromptKind::Permission).cloned();
+    if let (Some(prompt), Room::TooLittle) = (open, state.prompts.room) {
+        state.overlay = Some(Overlay::Full(Full::new(prompt)));
     }
 }
 
@@ -265,7 +302,7 @@ pub(super) fn perform(state: &mut State, action: PermissionAction, out: &mut Eff
         PermissionAction::FullView => match &state.overlay {
             Some(Overlay::Full(_)) => drop(overlay::close(state, out)),
             Some(_) | None => {
-                state.overlay = Some(Overlay::Full(Full { prompt, scroll: 0 }));
+                state.overlay = Some(Overlay::Full(Full::new(prompt)));
             }
         },
         PermissionAction::Later => {}

@@ -15,6 +15,9 @@ pub(super) fn perform(state: &mut State, action: QuestionAction, out: &mut Effec
     if action == QuestionAction::Later {
         return prompts::put_off(state);
     }
+    if action == QuestionAction::Toggle && armed(state).is_some() && !may_write(state) {
+        return;
+    }
     let Some((prompt, form)) = armed(state) else { return };
     match action {
         QuestionAction::Toggle => {

@@ -10,7 +10,9 @@ use crate::tui::state::conversation::{Conversation, Page};
 use crate::tui::state::overlay::About;
 use crate::tui::state::{Focus, State};
 use crate::tui::update::composer::{Standing, idle, standing};
-use crate::tui::update::{Effects, drafts, focus, hint, may_write, overlay, prompts, tell};
+use crate::tui::update::{
+    Effects, drafts, focus, hint, may_write, overlay, prompts, tell, tell_of,
+};
 use crate::tui::words;
 
 /// Puts a session on screen, with the focus in its composer; one that is damaged can only be read.
@@ -85,7 +87,10 @@ pub(super) fn turn_action(state: &mut State, action: TurnAction, out: &mut Effec
         (_, Standing::Elsewhere(holder)) => {
             tell(state, format!("The turn is open in {}", words::holder(&holder)));
         }
-        (_, Standing::Running) => tell(state, "The turn is running"),
+        (_, Standing::Running) => match state.activity.turn_of(&session).cloned() {
+            Some(turn) => tell_of(state, turn, "The turn is running"),
+            None => tell(state, "The turn is running"),
+        },
         (_, Standing::Free | Standing::Opening | Standing::Damaged) => {
             tell(state, "No turn is interrupted here");
         }

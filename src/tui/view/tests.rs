@@ -2,6 +2,7 @@
 
 mod claims;
 mod properties;
+mod readme;
 mod scenery;
 mod shots;
 

@@ -257,7 +257,11 @@ impl Screen {
         self.tell(Msg::Notice(notice))?;
         if complete && std::mem::replace(&mut self.begin, Begin::EmptyPage) == Begin::Latest {
             let latest = self.app.as_ref().and_then(App::latest_session);
-            if self.state.session().is_none() && latest.is_some() {
+            if latest.is_none() {
+                let why = "No session can be gone on with; this is an empty page".to_owned();
+                return self.tell(Msg::Trouble(why));
+            }
+            if self.state.session().is_none() {
                 let effects = start(&mut self.state, latest);
                 return self.perform_all(effects);
             }

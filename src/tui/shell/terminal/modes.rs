@@ -11,6 +11,8 @@ use crossterm::event::{
 use crossterm::style::ResetColor;
 use crossterm::terminal::{EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen};
 
+use crate::tui::shell::terminal::Options;
+
 /// Buttons, the wheel, and moving with a button held, in the encoding without a limit. Not
 /// crossterm's, which also asks for every move without a button and would never let us rest.
 const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1002h\x1b[?1006h";
@@ -43,7 +45,7 @@ impl<C: Command> Display for Ansi<C> {
 }
 
 /// To our screen.
-pub(super) fn enter(mouse: bool, ask: bool) -> String {
+pub(super) fn enter(Options { mouse, ask }: Options) -> String {
     let (screen, paste) = (Ansi(EnterAlternateScreen), Ansi(EnableBracketedPaste));
     let focus = Ansi(EnableFocusChange);
     let mouse = if mouse { MOUSE_ON } else { "" };
@@ -59,8 +61,15 @@ pub(super) fn keyboard_on() -> String {
     Ansi(PushKeyboardEnhancementFlags(flags)).to_string()
 }
 
+/// What was switched on besides the screen.
+#[derive(Clone, Copy)]
+pub(super) struct Switched {
+    pub(super) mouse: bool,
+    pub(super) keyboard: bool,
+}
+
 /// Back to the screen of the shell. The keyboard flags belong to our screen, so they go first.
-pub(super) fn leave(mouse: bool, keyboard: bool) -> String {
+pub(super) fn leave(Switched { mouse, keyboard }: Switched) -> String {
     let keyboard =
         if keyboard { Ansi(PopKeyboardEnhancementFlags).to_string() } else { String::new() };
     let mouse = if mouse { MOUSE_OFF } else { "" };
@@ -91,9 +100,9 @@ mod tests {
     #[test]
     fn entering_asks_only_what_it_may_ask() {
         let plain = "\x1b[?1049h\x1b[?2004h\x1b[?1004h";
-        assert_eq!(enter(false, false), plain);
+        assert_eq!(enter(Options { mouse: false, ask: false }), plain);
         assert_eq!(
-            enter(true, true),
+            enter(Options { mouse: true, ask: true }),
             format!(
                 "{plain}\x1b[?1000h\x1b[?1002h\x1b[?1006h\
                  \x1b[?u\x1b]10;?\x07\x1b]11;?\x07\x1b[c"
@@ -104,14 +113,20 @@ mod tests {
     #[test]
     fn keyboard_flags_are_pushed_once_and_popped_before_the_screen_is_left() {
         assert_eq!(keyboard_on(), "\x1b[>5u");
-        assert_eq!(leave(false, true), format!("\x1b[?2026l\x1b[<1u{LEFT}"));
+        assert_eq!(
+            leave(Switched { mouse: false, keyboard: true }),
+            format!("\x1b[?2026l\x1b[<1u{LEFT}")
+        );
     }
 
     #[test]
     fn leaving_undoes_what_was_switched_on() {
-        assert_eq!(leave(false, false), format!("\x1b[?2026l{LEFT}"));
+        assert_eq!(leave(Switched { mouse: false, keyboard: false }), format!("\x1b[?2026l{LEFT}"));
         let mouse = "\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l";
-        assert_eq!(leave(true, false), format!("\x1b[?2026l{mouse}{LEFT}"));
+        assert_eq!(
+            leave(Switched { mouse: true, keyboard: false }),
+            format!("\x1b[?2026l{mouse}{LEFT}")
+        );
     }
 
     #[test]
@@ -134,12 +149,20 @@ mod tests {
 
     #[test]
     fn a_terminal_that_was_left_is_as_it_was() {
-        check_like_new(&format!("{}\x1b[31mtext{}", enter(true, true), leave(true, true)));
+        check_like_new(&format!(
+            "{}\x1b[31mtext{}",
+            enter(Options { mouse: true, ask: true }),
+            leave(Switched { mouse: true, keyboard: true })
+        ));
     }
 
     #[test]
     fn a_terminal_of_a_killed_program_is_as_it_was_after_a_reset() {
         let killed = "\x1b[?1h\x1b=\x1b[?25l\x1b[?2026h\x1b[3;5Htext\x1b]52;c;aGk";
-        check_like_new(&format!("{}{killed}{}", enter(true, false), reset()));
+        check_like_new(&format!(
+            "{}{killed}{}",
+            enter(Options { mouse: true, ask: false }),
+            reset()
+        ));
     }
 }

@@ -10,7 +10,9 @@ use crate::domain::turn::state::{AddedInput, ModelCall, Settlement, TerminalKind
 use crate::domain::turn::status::TurnStatus;
 use crate::domain::turn::step::StepEvent;
 use crate::tui::state::activity::Activity;
-use crate::tui::state::item::{Body, CallBody, EndBody, Growth, Item, ItemId, Part, Standing};
+use crate::tui::state::item::{
+    Body, CallBody, Came, EndBody, Growth, Item, ItemId, Part, Standing,
+};
 use crate::tui::state::turns::{Content, Divider, Live, Loaded, Slot, Streaming};
 
 /// How many groups a turn has.
@@ -134,8 +136,10 @@ fn of_call<'a>(
         Some(Settlement::Completed(response)) => maker.answer(&response.message),
         Some(Settlement::Failed { error, .. }) => {
             maker.steps(&model_call.steps, None);
+            let came = if maker.has_answered() { Came::APart } else { Came::Nothing };
             if !was_stopped(turn, index) {
-                items.push(item(turn, Part::Failure(index), 0, Body::Failure(error)));
+                let body = Body::Failure { error, came };
+                items.push(item(turn, Part::Failure(index), 0, body));
             }
         }
         None => maker.steps(&model_call.steps, live.streaming.as_ref()),
@@ -164,6 +168,14 @@ struct Maker<'a, 'v> {
 }
 
 impl<'a> Maker<'a, '_> {
+    /// Whether something of the answer is on the screen.
+    fn has_answered(&self) -> bool {
+        let is_of_answer = |item: &Item<'_>| {
+            matches!(item.body, Body::Text { .. } | Body::Reasoning { .. } | Body::Call(_))
+        };
+        self.items.iter().any(is_of_answer)
+    }
+
     fn answer(&mut self, message: &'a Arc<AssistantMessage>) {
         let parts = match &message.content {
             MessageContent::Text(text) => {
@@ -290,6 +302,10 @@ fn end<'a>(turn: &'a Loaded, live: &'a Live, activity: &'a Activity) -> Item<'a>
     };
     // Every event may change what was used, and every wait of the model client its reason.
     let revision = ((turn.offset + live.waits) << 33) + kind;
-    let body = EndBody { standing, began_at: state.created_at, usage: &state.usage };
+    let failure = state.model_calls.last().and_then(|call| match &call.settlement {
+        Some(Settlement::Failed { error, .. }) => Some(error.as_str()),
+        Some(Settlement::Completed(_)) | None => None,
+    });
+    let body = EndBody { standing, began_at: state.created_at, usage: &state.usage, failure };
     item(turn, Part::End, revision, Body::End(body))
 }

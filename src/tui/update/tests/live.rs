@@ -26,7 +26,7 @@ pub(super) fn shown(screen: &Screen) -> Vec<String> {
         Body::Text { text, growth: Growth::Interrupted } => format!("{text}~"),
         Body::Reasoning { text, .. } => format!("({text})"),
         Body::Call(call) => format!("[{}]", call.name),
-        Body::Failure(why) => format!("failed: {why}"),
+        Body::Failure { error, .. } => format!("failed: {error}"),
         Body::Divider(summary) => format!("-- {summary}"),
         Body::End(end) => match end.standing {
             Standing::Running { .. } => "running".to_owned(),

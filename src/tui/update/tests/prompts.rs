@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use ratatui::layout::Size;
+
 use super::script::{Screen, commands, settings};
-use super::world::{Session, asking, ended, running};
+use super::world::{Session, asking, ended, questioning, running};
 use crate::app::command::{Command, Decide, Draft, DraftOf};
 use crate::app::notice::{Notice, Refused};
 use crate::domain::turn::event::Decision;
@@ -12,10 +14,11 @@ use crate::tui::input::{Button, Input, Mouse, MouseKind};
 use crate::tui::key::Mods;
 use crate::tui::keymap::read::Source;
 use crate::tui::keymap::{Keymap, Personal};
+use crate::tui::msg::Msg;
 use crate::tui::state::Focus;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::prompts::Stage;
-use crate::tui::state::settings::Settings;
+use crate::tui::state::settings::{Access, Settings};
 
 /// A screen whose session begins to ask when nobody has pressed a key for a while.
 fn asked(calls: usize) -> (Screen, Session) {
@@ -333,7 +336,7 @@ fn an_error_elsewhere_leaves_the_prompt_as_it_was() {
     let what = Refused::Advance(session.turn().id.clone());
     screen.tell(Notice::Refused { what, why: "no model".into() });
     screen.tell(Notice::Refused { what: Refused::Keep, why: "no disk".into() });
-    screen.send(crate::tui::msg::Msg::Resize(ratatui::layout::Size::new(40, 10)));
+    screen.send(Msg::Resize(Size::new(40, 10)));
     assert_eq!(commands(screen.keys("y")), [decided(&mut session, 1, Decision::Allow)]);
 }
 
@@ -421,4 +424,60 @@ fn the_waiting_list_leads_to_what_waits_longest() {
     screen.tell_all(second.opened());
     assert!(screen.state.prompts.open().is_some(), "the person came for it");
     check_nothing_decided(screen.keys("Enter"));
+}
+
+/// A screen on which the prompt of a session finds no room.
+fn without_room() -> (Screen, Session) {
+    let (mut screen, session) = asked(1);
+    screen.send(Msg::Resize(Size::new(20, 5)));
+    screen.wait(5_000);
+    (screen, session)
+}
+
+#[test]
+fn where_there_is_no_room_for_a_prompt_its_letters_are_text_and_the_way_to_it_is_told() {
+    let (mut screen, _) = without_room();
+    check_nothing_decided(screen.types("y"));
+    assert_eq!((screen.text().as_str(), screen.toast()), ("y", "Ctrl-Y shows it"));
+}
+
+#[test]
+fn where_there_is_no_room_for_a_prompt_it_is_decided_in_its_full_view_once_all_was_seen() {
+    let (mut screen, mut session) = without_room();
+    for way in ["", "Esc Esc"] {
+        screen.keys(way);
+        screen.keys("Ctrl-Y");
+        assert!(matches!(screen.state.overlay, Some(Overlay::Full(_))), "after {way:?}");
+        screen.keys("Esc");
+    }
+    screen.keys("Ctrl-Y");
+    screen.wait(5_000);
+    check_nothing_decided(screen.keys("y"));
+    // To jump to the end is not to see it all.
+    screen.keys("End");
+    screen.wait(5_000);
+    check_nothing_decided(screen.keys("y"));
+    screen.keys("Home PgDn PgDn PgDn");
+    check_nothing_decided(screen.keys("y"));
+    screen.wait(5_000);
+    screen.send(Msg::Resize(Size::new(21, 5)));
+    check_nothing_decided(screen.keys("y"));
+    screen.keys("Home PgDn PgDn PgDn");
+    screen.wait(400);
+    assert_eq!(commands(screen.keys("y")), [decided(&mut session, 1, Decision::Allow)]);
+}
+
+#[test]
+fn reading_only_marks_no_option() {
+    let mut screen = Screen::with(Settings { access: Access::ReadOnly, ..settings() });
+    screen.open(&questioning(
+        "s1",
+        r#"{"questions":[{"id":"a","text":"Which?","options":["a","b"]}]}"#,
+    ));
+    screen.keys("Ctrl-Y");
+    screen.wait(400);
+    let before = screen.state.prompts.forms.clone();
+    screen.keys("Space");
+    assert_eq!(screen.state.prompts.forms, before);
+    assert!(screen.toast().contains("--read-only"), "{}", screen.toast());
 }

@@ -22,7 +22,7 @@ use crate::tui::state::conversation::{At, Reading};
 use crate::tui::state::folds::Fold;
 use crate::tui::state::item::Body;
 use crate::tui::state::list::Row;
-use crate::tui::state::prompts::Stage;
+use crate::tui::state::prompts::{Room, Stage};
 use crate::tui::state::settings::{Access, Motion, NotifyWhen, Settings};
 use crate::tui::state::{Now, State};
 use crate::tui::update::{start, update};
@@ -204,8 +204,9 @@ pub(super) fn commands(effects: Vec<Effect>) -> Vec<Command> {
     commands.collect()
 }
 
-/// A layout of the plainest kind: one column of rows.
+/// A layout of the plainest kind: one column of rows. A prompt fits into ten rows.
 fn layout(state: &State) -> Layout {
+    let has_room = state.size.height >= 10;
     let overlay = state.overlay.as_ref().map(|_| OverlayArea {
         rect: Rect::new(10, 10, 60, 10),
         rows_in_sight: 5,
@@ -215,7 +216,8 @@ fn layout(state: &State) -> Layout {
     let prompt = state.prompts.first().map(|first| PromptArea {
         rect: Rect::new(30, TIMELINE_ROWS, 90, 5),
         call: state.prompts.open().unwrap_or(first).call.clone(),
-        is_open: state.prompts.stage != Stage::Docked,
+        is_open: state.prompts.stage != Stage::Docked && has_room,
+        room: if has_room { Room::Enough } else { Room::TooLittle },
         text_cols: 40,
     });
     Layout {

@@ -222,3 +222,12 @@ fn notes(effects: Vec<Effect>) -> Vec<Note> {
     });
     notes.collect()
 }
+
+#[test]
+fn what_was_told_of_a_running_turn_goes_when_it_rests() {
+    let (mut screen, mut session) = with_running_turn();
+    screen.keys("Esc Esc");
+    assert_eq!(screen.toast(), "Stopping the turn");
+    screen.tell(session.turn().rested());
+    assert_eq!(screen.toast(), "");
+}

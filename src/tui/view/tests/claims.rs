@@ -11,14 +11,19 @@ use crate::domain::agent::Execution;
 use crate::domain::json::Json;
 use crate::domain::question::Answer;
 use crate::domain::tool::{Cut, ResultMetadata};
-use crate::domain::turn::event::{ResultSource, ToolResultData};
+use crate::domain::turn::event::{
+    ModelCallFailed, ModelStep, ResultSource, ToolResultData, TurnFact, TurnFailed,
+};
+use crate::domain::turn::step::StepEvent;
 use crate::tui::layout::layout;
 use crate::tui::rows::dialog;
 use crate::tui::scenes::{self, Turn, call};
 use crate::tui::state::State;
 use crate::tui::state::form::Form;
 use crate::tui::state::keys::Arming;
-use crate::tui::state::overlay::{About, Confirm, Overlay, Waiting};
+use crate::tui::state::overlay::{About, Confirm, Full, Overlay, Waiting};
+use crate::tui::state::settings::{Access, Settings};
+use crate::tui::state::status::Tone;
 
 const NORMAL: Size = Size { width: 80, height: 24 };
 
@@ -181,4 +186,113 @@ fn the_waiting_list_names_the_session_the_tool_and_what_it_wants() {
             row_with(&shown, "shell cargo test");
         }
     }
+}
+
+#[test]
+fn a_toast_leaves_the_last_row_of_the_conversation_free() {
+    for size in [NORMAL, Size::new(100, 30), Size::new(40, 12)] {
+        let cut = Turn::begin("t-1", "10:31:00", "Go on").ask();
+        let mut state = scenery::full(size, vec![cut]);
+        for number in 0..3 {
+            let text = format!("{number}: {}", "something that happened ".repeat(4));
+            state.status.toast(Tone::Problem, text, state.now.elapsed);
+        }
+        let shown = screen(&state, size);
+        row_with(&shown, "C goes on with it");
+        row_with(&shown, "! 2: something");
+    }
+}
+
+#[test]
+fn on_the_smallest_screen_the_full_view_shows_something_and_the_keys_that_decide() {
+    let size = Size::new(20, 5);
+    let mut state = scenery::full(size, vec![scenery::asks()]);
+    scenery::open(&mut state, scenery::armed);
+    state.overlay = Some(Overlay::Full(Full::new(state.prompts.queue[0].clone())));
+    let shown = screen(&state, size);
+    for text in ["cargo test", "y allow once", "n deny"] {
+        row_with(&shown, text);
+    }
+}
+
+#[test]
+fn a_prompt_without_room_says_so_and_how_it_is_seen() {
+    let size = Size::new(60, 6);
+    let mut state = scenery::full(size, vec![scenery::asks()]);
+    scenery::open(&mut state, scenery::opening);
+    let shown = screen(&state, size);
+    row_with(&shown, "no room · Ctrl-Y");
+}
+
+#[test]
+fn why_a_model_call_failed_is_said_once() {
+    let error = "lab/tiny-1: the server cannot be reached";
+    let failure =
+        TurnFact::ModelCallFailed(ModelCallFailed { model_call_index: 0, error: error.into() });
+    let failed = TurnFailed { error: error.into(), code: None, usage: scenes::usage() };
+    let turn = Turn::begin("t-1", "10:31:00", "Go on").ask();
+    let turn = turn.then(failure).then(TurnFact::Failed(failed));
+    let shown = screen(&scenes::conversation(NORMAL, vec![turn]), NORMAL);
+    row_with(&shown, "The model did not answer: lab/tiny-1");
+    assert_eq!(shown.matches("cannot be reached").count(), 1, "{shown}");
+}
+
+#[test]
+fn a_view_shows_no_keys_for_what_it_cannot_do() {
+    let view = |turn: Turn| {
+        let mut state = scenery::full(NORMAL, vec![turn]);
+        let settings = Settings { access: Access::ReadOnly, ..state.settings.clone() };
+        state.settings = settings;
+        state
+    };
+    let mut asks = view(scenery::asks());
+    let mut questions = view(scenery::questions());
+    for state in [&mut asks, &mut questions] {
+        scenery::open(state, scenery::armed);
+    }
+    let mut page = scenes::state(NORMAL);
+    page.settings = asks.settings.clone();
+    let interrupted = view(Turn::begin("t-1", "10:31:00", "Go on").ask());
+    let offers = ["here to stop", "allow once", "deny", "choose", "Enter", "goes on with it"];
+    for state in [&asks, &questions, &interrupted, &page] {
+        let shown = screen(state, NORMAL);
+        for offer in offers {
+            assert!(!shown.contains(offer), "{offer:?} is offered:\n{shown}");
+        }
+    }
+    row_with(&screen(&asks, NORMAL), "view all");
+}
+
+#[test]
+fn a_call_that_failed_after_a_part_of_its_answer_broke_off() {
+    let part =
+        ModelStep { model_call_index: 0, event: StepEvent::TextEnd { text: "Half of it.".into() } };
+    let failure = ModelCallFailed { model_call_index: 0, error: "the connection was cut".into() };
+    let turn = Turn::begin("t-1", "10:31:00", "Go on").ask();
+    let turn = turn.then(TurnFact::ModelStep(part)).then(TurnFact::ModelCallFailed(failure));
+    let shown = screen(&scenes::conversation(NORMAL, vec![turn]), NORMAL);
+    row_with(&shown, "Half of it.");
+    row_with(&shown, "✗ The answer broke off: the connection was cut");
+}
+
+#[test]
+fn a_prompt_names_each_path_once_and_breaks_its_rule_between_words() {
+    let request = r#"{
+        "plan": {
+            "folder": "/home/ada/work",
+            "writes": [{"path": "/tmp/new.md", "resolved": "/tmp/new.md", "inside": false}]
+        },
+        "preview": {"kind": "diff", "path": "/tmp/new.md", "created": true, "diff": "@@ -0,0 +1 @@\n+a\n"},
+        "rule": "ask write(/tmp/**/somewhere/) [~/.config/turnstile/config.toml:12:3]"
+    }"#;
+    let turn = Turn::begin("t-1", "10:31:00", "Go on")
+        .ask()
+        .answer(vec![call("w1", "write-file", r#"{"content":"a"}"#)])
+        .require("w1", request);
+    let mut state = scenery::full(NORMAL, vec![turn]);
+    scenery::open(&mut state, scenery::armed);
+    let shown = screen(&state, NORMAL);
+    row_with(&shown, "▌  makes   /tmp/new.md  ! outside the folder");
+    assert_eq!(shown.matches("/tmp/new.md").count(), 1, "{shown}");
+    row_with(&shown, "▌          [~/.config/turnstile/config.toml:12:3]");
 }

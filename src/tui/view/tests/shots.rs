@@ -191,7 +191,7 @@ fn the_full_view_shows_the_arguments_too() {
         let mut state = full(size, vec![asks()]);
         open(&mut state, armed);
         let prompt = state.prompts.queue[0].clone();
-        state.overlay = Some(Overlay::Full(Full { prompt, scroll: 0 }));
+        state.overlay = Some(Overlay::Full(Full::new(prompt)));
         check(name, &state, size);
     }
 }
@@ -246,7 +246,7 @@ fn the_composer_grows_to_a_third_and_shows_pasted_blocks() {
 }
 
 #[test]
-fn toasts_and_what_is_new_lie_over_the_foot_of_the_conversation() {
+fn toasts_and_what_is_new_leave_the_last_row_of_the_conversation_free() {
     let mut state = full(NORMAL, vec![worked()]);
     let now = Duration::from_secs(1);
     state.status.toast(Tone::Plain, "Copied to the terminal's clipboard", now);
