@@ -119,17 +119,20 @@ async fn a_conversation_goes_on_with_the_agent_and_the_model_that_it_had() {
 }
 
 #[tokio::test]
-async fn a_message_into_an_open_turn_is_refused_and_its_draft_stays() {
+async fn a_message_into_an_open_turn_waits_and_its_draft_goes() {
     let person = Person::new(GUIDE);
     let mut running = person.start();
     let (session, _) = running.run(DraftOf::NewSession, "Hello.").await;
-    let of = DraftOf::Session(session);
+    let of = DraftOf::Session(session.clone());
     running.perform(Command::SaveDraft { of: of.clone(), draft: draft("And?") });
     running.perform(send(of.clone(), "And?"));
-    let (what, why) = running.refused().await;
-    assert_eq!(what, Refused::Send(of.clone()));
-    assert!(why.contains("answer what it waits for, or stop it"), "{why}");
-    assert_eq!(running.draft(of).await, draft("And?"));
+    running
+        .until(|notice| matches!(notice, Notice::Queued { from, .. } if *from == of).then_some(()))
+        .await;
+    assert_eq!(running.draft(of).await, draft(""));
+    let sessions = &running.app.graph().sessions;
+    let waiting = sessions.waiting_messages(&session).await.expect("readable");
+    assert_eq!(waiting.iter().map(|it| &*it.text).collect::<Vec<_>>(), ["And?"]);
 }
 
 #[tokio::test]
