@@ -159,6 +159,7 @@ impl App {
             turns: graph.turn_logs.clone(),
             subscription: hub.subscribe(Interest::Everything),
             queue: graph.sessions.follow_queue(),
+            facts: graph.sessions.follow_facts(),
             hub,
             notices: notices.clone(),
             tasks: tasks.clone(),

@@ -17,7 +17,7 @@ use crate::domain::turn::live::{LiveEvent, News, OpenCall};
 use crate::domain::turn::state::TurnState;
 use crate::runtime::hub::{Hub, Received, Subscription};
 use crate::sessions::Sessions;
-use crate::sessions::api::QueueChanged;
+use crate::sessions::api::{FactsChanged, QueueChanged};
 use crate::sessions::error::SessionError;
 use crate::store::error::StoreError;
 use crate::store::turn_repo::TurnRepo;
@@ -35,6 +35,8 @@ pub(super) struct Follower {
     pub(super) subscription: Subscription,
     /// Where something else waits to be delivered.
     pub(super) queue: broadcast::Receiver<QueueChanged>,
+    /// Of which sessions something was recorded beside their turns.
+    pub(super) facts: broadcast::Receiver<FactsChanged>,
     pub(super) notices: mpsc::Sender<Notice>,
     pub(super) tasks: Tasks,
     pub(super) open: Option<OpenSession>,
@@ -74,6 +76,9 @@ impl Follower {
                 changed = self.queue.recv() => {
                     // One that lagged looks anew, whatever it missed.
                     self.tell_unsent(changed.ok().map(|changed| changed.session)).await
+                }
+                changed = self.facts.recv() => {
+                    self.tell_facts(changed.ok().map(|changed| changed.session)).await
                 }
             };
             if !listened {
@@ -195,6 +200,21 @@ impl Follower {
                 });
                 Notice::UnsentChanged { session, messages: unsent.collect() }
             }
+            Err(error) => refused(Refused::Session(session), &error),
+        };
+        self.tell(notice).await
+    }
+
+    /// Tells what the session that is open amounts to, unless it is another one that changed. Turns
+    /// are told of by their own events.
+    async fn tell_facts(&self, changed: Option<SessionId>) -> bool {
+        let Some(open) = &self.open else { return true };
+        let session = open.state.id.clone();
+        if changed.is_some_and(|changed| changed != session) {
+            return true;
+        }
+        let notice = match self.sessions.get_session(&session).await {
+            Ok(state) => Notice::SessionChanged { session, state: Arc::new(state) },
             Err(error) => refused(Refused::Session(session), &error),
         };
         self.tell(notice).await

@@ -101,3 +101,10 @@ pub struct QueueChanged {
     /// The session.
     pub session: SessionId,
 }
+
+/// Something was recorded of a session that comes from no turn: its name, where it was summed up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FactsChanged {
+    /// The session.
+    pub session: SessionId,
+}

@@ -1,5 +1,7 @@
 //! Facts of a session that come from no turn: its name, what is allowed in it, whether it is put away.
 
+use tokio::sync::broadcast;
+
 use crate::base::id::SessionId;
 use crate::domain::event::Event;
 use crate::domain::session::entry::SessionIndexEntry;
@@ -8,6 +10,7 @@ use crate::domain::session::event::{
 };
 use crate::domain::session::state::SessionState;
 use crate::sessions::Sessions;
+use crate::sessions::api::FactsChanged;
 use crate::sessions::error::SessionError;
 use crate::store::seam::Durability;
 
@@ -99,6 +102,15 @@ impl Sessions {
         let offset = latest.as_ref().map_or(0, |turn| turn.events.len() as u64);
         let entry = SessionIndexEntry::new(&state, latest.as_ref().map(|turn| &turn.state));
         self.index.put(entry, offset);
+        // Nobody following is no error.
+        drop(self.facts.send(FactsChanged { session: session.id.clone() }));
         Ok(state)
+    }
+
+    /// Follows what is recorded of sessions beside their turns, from now on. A follower that lagged
+    /// looks again.
+    #[must_use]
+    pub fn follow_facts(&self) -> broadcast::Receiver<FactsChanged> {
+        self.facts.subscribe()
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::tz::TimeZone;
+use tokio::sync::broadcast;
 
 use crate::base::clock::Clock;
 use crate::base::id::{EventIds, IdSource, SessionId, TurnId};
@@ -16,7 +17,7 @@ use crate::domain::session::event::{
 };
 use crate::domain::session::state::SessionState;
 use crate::runtime::api::{Turn, Turns};
-use crate::sessions::api::{NewSession, SessionFolder};
+use crate::sessions::api::{FactsChanged, NewSession, SessionFolder};
 use crate::sessions::compact::Compacting;
 use crate::sessions::error::{NoFolder, SessionError};
 use crate::sessions::index::Index;
@@ -74,10 +75,14 @@ pub struct Sessions {
     pub(super) locks: Arc<Locks>,
     pub(super) live: LiveAdvances,
     pub(super) queue: Queue,
+    pub(super) facts: broadcast::Sender<FactsChanged>,
     pub(super) closing: Closing,
     pub(super) compacting: Compacting,
     pub(super) troubles: Troubles,
 }
+
+/// How many changes wait for a follower before it has to look again.
+const CHANGES_WAITING_MAX: usize = 256;
 
 /// How many ids may be in use already before a new session gives up.
 const ID_TRIES_MAX: usize = 1_000;
@@ -92,6 +97,7 @@ impl Sessions {
             locks: Arc::default(),
             live: LiveAdvances::default(),
             queue: Queue::default(),
+            facts: broadcast::channel(CHANGES_WAITING_MAX).0,
             closing: Closing::default(),
             compacting: Compacting::default(),
             troubles: Troubles::default(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::json;
 use turnstile::app::command::{Command, DraftOf};
 use turnstile::app::notice::{LoadedTurn, Notice, TurnView};
 use turnstile::base::id::{SessionId, TurnId};
@@ -12,7 +13,7 @@ use turnstile::sessions::api::NewSession;
 use turnstile::testing::gate::Gate;
 use turnstile::testing::model_server::{ModelServer, Reply};
 
-use crate::app_world::{GUIDE, Person, Running};
+use crate::app_world::{GUIDE, Person, Running, with_model};
 
 fn answer(text: &str) -> Reply {
     Reply::stream().text(text).finish("stop").event("[DONE]")
@@ -384,4 +385,26 @@ async fn a_listener_that_lagged_gets_what_is_shown_and_what_runs_again() {
 
 fn is_live(notice: &Notice, turn: &str) -> bool {
     matches!(notice, Notice::Live(event) if event.turn.as_str() == turn)
+}
+
+#[tokio::test]
+async fn where_the_open_session_was_summed_up_is_told_also_when_nobody_asked_for_it() {
+    let long = "long ".repeat(10 * 1024);
+    let too_long = json!({"error": {"message": "m", "code": "context_length_exceeded"}});
+    let replies = [answer(&long), answer(&long), Reply::json(400, &too_long), answer("In short.")];
+    let server = ModelServer::start(replies).await.expect("a port");
+    let person = Person::new(&format!("{}[agents]\nauto_compact = true\n", with_model(&server)));
+    let mut running = person.start();
+    let (session, _) = running.run(DraftOf::NewSession, "One?").await;
+    running.run(DraftOf::Session(session.clone()), "Two?").await;
+    running.perform(Command::Open(session.clone()));
+    running.run(DraftOf::Session(session.clone()), "Three?").await;
+    let summaries = running.until(|notice| match notice {
+        Notice::SessionChanged { session: of, state } if *of == session => {
+            let summaries = state.compactions.iter().map(|it| it.fact.summary.clone());
+            Some(summaries.collect::<Vec<_>>())
+        }
+        _ => None,
+    });
+    assert_eq!(summaries.await, ["In short."]);
 }

@@ -1,7 +1,5 @@
 //! What is done with a conversation as a whole.
 
-use std::sync::Arc;
-
 use crate::app::App;
 use crate::app::command::{Draft, DraftOf};
 use crate::app::notice::{Notice, Refused};
@@ -37,22 +35,11 @@ impl App {
         }
     }
 
-    /// Sums up what was said in a session, and shows where.
+    /// Sums up what was said in a session.
     pub(super) async fn compact(&self, session: SessionId) {
-        let sessions = &self.graph.sessions;
-        if let Err(error) = sessions.compact(&session).await {
-            return self.tell(super::refused(Refused::Session(session), &error)).await;
+        match self.graph.sessions.compact(&session).await {
+            Ok(()) => self.tell(Notice::Compacted(session)).await,
+            Err(error) => self.tell(super::refused(Refused::Session(session), &error)).await,
         }
-        match sessions.get_session(&session).await {
-            Ok(state) => {
-                let (session, state) = (session.clone(), Arc::new(state));
-                self.tell(Notice::SessionChanged { session, state }).await;
-            }
-            Err(error) => {
-                let what = Refused::Session(session.clone());
-                self.tell(super::refused(what, &error)).await;
-            }
-        }
-        self.tell(Notice::Compacted(session)).await;
     }
 }
