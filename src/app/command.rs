@@ -129,6 +129,15 @@ pub enum InspectWhat {
 pub enum Unsent {
     /// Let those of a session go that are held.
     Release(SessionId),
+    /// Give one another text; it keeps its place.
+    Edit {
+        /// The session.
+        session: SessionId,
+        /// The message.
+        event: EventId,
+        /// What it says from now on.
+        text: String,
+    },
     /// Take one back into the composer of its session.
     TakeBack {
         /// The session.

@@ -67,7 +67,9 @@ impl App {
             Command::Rename { session, .. }
             | Command::Fork { session, .. }
             | Command::Compact(session)
-            | Command::Unsent(Unsent::Release(session)) => Some(Refused::Session(session.clone())),
+            | Command::Unsent(Unsent::Release(session) | Unsent::Edit { session, .. }) => {
+                Some(Refused::Session(session.clone()))
+            }
             Command::Delete(sessions)
             | Command::Restore(sessions)
             | Command::Purge(sessions)

@@ -145,6 +145,7 @@ actions! {
         HistoryDown "history-down" "Line down, or newer message",
         Complete "complete" "Complete, or next pane",
         TakeBack "take-back" "Take the last waiting message back",
+        EditWaiting "edit-waiting" "Edit the last waiting message",
         SendWaiting "send-waiting" "Send the messages that are held",
         DeleteOrQuit "delete-or-quit" "Delete forwards; quit when empty",
     }

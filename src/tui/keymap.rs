@@ -307,7 +307,7 @@ mod tests {
                  multiplexer",
                 "config.toml:3:7: no context is called \"lst\"; there are global, moving, list, \
                  timeline, permission, question, answer, waiting, composer, editing, events, \
-                 help, confirm, interrupted, field, filter",
+                 help, confirm, interrupted, rewrite, field, filter",
                 "config.toml:6:1: no key is called \"Hyper-X\"; keys look like x, Ctrl-X, \
                  Alt-Enter, Shift-Tab, PgUp, F1",
                 "config.toml:7:7: no action is called \"fly\"; help shows the names, \"none\" \

@@ -211,6 +211,13 @@ pub struct OverlayArea {
     pub waiting: Vec<WaitingCall>,
 }
 
+impl OverlayArea {
+    /// How wide a text is that is typed in it: the caret has a column of its own.
+    pub(in crate::tui) fn text_cols(&self) -> usize {
+        usize::from(overlay::text_cols(self.rect.width))
+    }
+}
+
 /// What is under a cell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hit {

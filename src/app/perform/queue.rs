@@ -18,6 +18,10 @@ impl App {
                 let done = app.graph.sessions.send_waiting(&session).await;
                 app.settle(done, Refused::Session(session)).await;
             }),
+            Unsent::Edit { session, event, text } => self.spawn(async move {
+                let done = app.graph.sessions.edit_waiting(&session, &event, &text).await;
+                app.settle(done, Refused::Session(session)).await;
+            }),
             Unsent::TakeBack { session, event, draft } => {
                 let of = DraftOf::Session(session.clone());
                 let is_kept = self.keep_draft(of, draft);

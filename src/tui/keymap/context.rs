@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::tui::action::{Action, DialogAction};
+use crate::tui::action::{Action, ComposerAction, DialogAction};
 
 /// A place with keys of its own. What has the focus makes a stack of contexts, the nearest first:
 /// `[Composer, Editing, Global]`, or `[Waiting, Moving, Global]`.
@@ -37,6 +37,8 @@ pub enum Context {
     Confirm,
     /// The question what is to become of an interrupted turn.
     Interrupted,
+    /// A message that waits and is given another text; above [`Context::Editing`].
+    Rewrite,
     /// One line that was asked for, such as a title; above [`Context::Editing`].
     Field,
     /// The filter of a list; above [`Context::Editing`].
@@ -44,7 +46,7 @@ pub enum Context {
 }
 
 impl Context {
-    pub(super) const ALL: [Self; 16] = [
+    pub(super) const ALL: [Self; 17] = [
         Self::Global,
         Self::Moving,
         Self::List,
@@ -59,6 +61,7 @@ impl Context {
         Self::Help,
         Self::Confirm,
         Self::Interrupted,
+        Self::Rewrite,
         Self::Field,
         Self::Filter,
     ];
@@ -81,6 +84,7 @@ impl Context {
             Self::Help => "help",
             Self::Confirm => "confirm",
             Self::Interrupted => "interrupted",
+            Self::Rewrite => "rewrite",
             Self::Field => "field",
             Self::Filter => "filter",
         }
@@ -98,19 +102,28 @@ impl Context {
             Action::Permission(_) => self == Self::Permission,
             Action::Question(_) => matches!(self, Self::Question | Self::Answer),
             Action::Waiting(_) => self == Self::Waiting,
+            Action::Composer(ComposerAction::Newline | ComposerAction::EditWaiting) => {
+                matches!(self, Self::Composer | Self::Rewrite)
+            }
             Action::Composer(_) => self == Self::Composer,
             Action::Edit(_) => self.is_text(),
             Action::Inspect(_) => self == Self::Events,
-            Action::Dialog(DialogAction::Accept) => {
-                matches!(self, Self::Confirm | Self::Interrupted | Self::Field | Self::Filter)
-            }
+            Action::Dialog(DialogAction::Accept) => matches!(
+                self,
+                Self::Confirm | Self::Interrupted | Self::Rewrite | Self::Field | Self::Filter
+            ),
             Action::Dialog(DialogAction::Resume) => self == Self::Interrupted,
         }
     }
 
     fn is_text(self) -> bool {
         match self {
-            Self::Answer | Self::Composer | Self::Editing | Self::Field | Self::Filter => true,
+            Self::Answer
+            | Self::Composer
+            | Self::Editing
+            | Self::Rewrite
+            | Self::Field
+            | Self::Filter => true,
             Self::Global
             | Self::Moving
             | Self::List

@@ -9,6 +9,7 @@ use ratatui::layout::{Position, Rect, Size};
 use super::prompt::{look, tool_call};
 use super::{Layout, OverlayArea, Sheet};
 use crate::tui::cache::Cache;
+use crate::tui::editor::Editor;
 use crate::tui::keymap::context::Context;
 use crate::tui::line::Line;
 use crate::tui::rows::Rows;
@@ -18,7 +19,9 @@ use crate::tui::rows::{choices, dialog, help};
 use crate::tui::state::State;
 use crate::tui::state::keys::Arming;
 use crate::tui::state::list::waiting::WaitingCall;
-use crate::tui::state::overlay::{About, Confirm, Full, Help, Overlay, Purge, Reason, Waiting};
+use crate::tui::state::overlay::{
+    About, Confirm, Full, Help, Overlay, Purge, Reason, Rewrite, Waiting,
+};
 use crate::tui::theme::Ui;
 
 /// Where yes or no is said.
@@ -48,6 +51,7 @@ pub(super) fn lay(layout: &mut Layout, state: &State, size: Size, cache: &mut Ca
         Overlay::Waiting(waiting) => place.waiting(waiting),
         Overlay::Events(view) => events::lay(place, view),
         Overlay::Purge(purge) => place.purge(purge),
+        Overlay::Rewrite(rewrite) => place.rewrite(rewrite),
         Overlay::Codes(codes) => {
             let lines = Rc::new(Rows::of_lines(dialog::codes(&codes.blocks)));
             let hints = Line::of("a number copies · Esc", Ui::Muted);
@@ -55,6 +59,11 @@ pub(super) fn lay(layout: &mut Layout, state: &State, size: Size, cache: &mut Ca
             place.scrolled("Copy which code block?", scrolled);
         }
     }
+}
+
+/// How wide a text is that is typed in a frame of this width: the caret has a column of its own.
+pub(super) fn text_cols(frame_cols: u16) -> u16 {
+    frame_cols.saturating_sub(SIDES_COLS + 1).max(1)
 }
 
 /// Lines of which some are in sight.
@@ -163,15 +172,25 @@ impl Place<'_> {
         self.frame(asked.title, lines, hints);
     }
 
-    fn reason(mut self, reason: &Reason) {
-        let cols = self.cols().saturating_sub(1).max(1);
-        let text = Typed::new(&reason.field, cols);
+    fn reason(self, reason: &Reason) {
+        let hints = choices::dialog(self.state, &REASON, ("deny", Arming::Armed), "back");
+        let title = format!("Deny {}: why? The model reads this", reason.prompt.name);
+        self.typed(&title, &reason.field, hints);
+    }
+
+    fn rewrite(self, rewrite: &Rewrite) {
+        let hints = choices::rewrite(self.state, rewrite);
+        self.typed("A message that waits", &rewrite.field, hints);
+    }
+
+    /// Lays a frame around a text that is being typed.
+    fn typed(mut self, title: &str, field: &Editor, hints: Line) {
+        let cols = text_cols(self.frame_cols());
+        let text = Typed::new(field, cols);
         let rows = self.rows_max();
         let first = text.first_row(rows);
         let lines: Vec<Line> = text.lines(first, rows).collect();
-        let hints = choices::dialog(self.state, &REASON, ("deny", Arming::Armed), "back");
-        let title = format!("Deny {}: why? The model reads this", reason.prompt.name);
-        let rect = self.frame(&title, lines, hints);
+        let rect = self.frame(title, lines, hints);
         let caret = text.caret();
         let row = u16::try_from(caret.row.saturating_sub(first)).unwrap_or(0);
         let column = u16::try_from(caret.column).unwrap_or(u16::MAX).min(cols);

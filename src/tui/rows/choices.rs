@@ -1,16 +1,20 @@
 //! What a person can do with a prompt, with its keys. None of it goes for want of width.
 
-use crate::tui::action::{Action, AppAction, DialogAction, PermissionAction, QuestionAction};
+use crate::tui::action::{
+    Action, AppAction, ComposerAction, DialogAction, PermissionAction, QuestionAction,
+};
 use crate::tui::keymap::context::Context;
 use crate::tui::line::Line;
 use crate::tui::state::State;
 use crate::tui::state::keys::Arming;
+use crate::tui::state::overlay::Rewrite;
 use crate::tui::state::prompts::PromptKind;
 use crate::tui::state::settings::Access;
 use crate::tui::theme::Ui;
 use crate::tui::words;
 
 const PERMISSION: [Context; 2] = [Context::Permission, Context::Global];
+const REWRITE: [Context; 3] = [Context::Rewrite, Context::Editing, Context::Global];
 pub(in crate::tui) const INTERRUPTED: [Context; 2] = [Context::Interrupted, Context::Global];
 const GAP_COLS: usize = 2;
 const INDENT: usize = 1;
@@ -81,6 +85,16 @@ pub fn interrupted(state: &State, arming: Arming, cols: usize) -> Vec<Line> {
         choice(state, &INTERRUPTED, Action::Dialog(action), what, arming == Arming::Armed)
     };
     choices.map(|choice| line(choice).cut(cols)).into()
+}
+
+/// What can be done with the text of a message that waits.
+#[must_use]
+pub fn rewrite(state: &State, rewrite: &Rewrite) -> Line {
+    let keep = if rewrite.changed().is_some() { "keep it so" } else { "leave it so" };
+    let line = dialog(state, &REWRITE, (keep, Arming::Armed), "back");
+    let before = Action::Composer(ComposerAction::EditWaiting);
+    let before = choice(state, &REWRITE, before, "the one before", true);
+    line.with_space(GAP_COLS).with_line(before)
 }
 
 /// How a dialog is left whose choices stand in it.

@@ -7,6 +7,7 @@ use crate::tui::keymap::context::Context;
 use crate::tui::line::Line;
 use crate::tui::mark::Mark;
 use crate::tui::state::State;
+use crate::tui::state::settings::Access;
 use crate::tui::theme::Ui;
 use crate::tui::words;
 
@@ -24,36 +25,46 @@ pub fn rows(state: &State, width: u16, rows_max: u16) -> Vec<Line> {
     if waits.is_empty() || rows_max == 0 {
         return Vec::new();
     }
-    let keys = hints(state, &waits);
-    let room = (rows_max - 1).min(SHOWN_MAX);
+    // A view can change nothing, and does not know what another process holds.
+    let keys = (state.settings.access == Access::Full).then(|| hints(state, &waits));
+    let room = (rows_max - usize::from(keys.is_some())).min(SHOWN_MAX);
     let shown = if waits.len() > room { room.saturating_sub(1) } else { waits.len() };
+    let keys = keys.unwrap_or_default();
+    let mut lines = Vec::new();
     if shown == 0 {
-        let verb = if waits.len() == 1 { "waits" } else { "wait" };
+        let are_held = waits.iter().any(|message| message.held) && keys.width() > 0;
+        let verb = match (are_held, waits.len()) {
+            (true, 1) => "is held",
+            (true, _) => "are held",
+            (false, 1) => "waits",
+            (false, _) => "wait",
+        };
         let text = format!("{} {verb}", words::count(waits.len(), "message"));
         let count = start().with(&text, Ui::Plain);
-        return match room {
-            0 => vec![count.with_space(2).with_line(keys).cut(cols)],
-            _ => vec![count.cut(cols), keys.indented(3).cut(cols)],
-        };
+        if room == 0 {
+            return vec![count.with_space(2).with_line(keys).cut(cols)];
+        }
+        lines.push(count.cut(cols));
     }
     let (hidden, shown) = waits.split_at(waits.len() - shown);
-    let mut lines = Vec::new();
-    if !hidden.is_empty() {
+    if !hidden.is_empty() && !shown.is_empty() {
         let more = format!("… {}", words::count(hidden.len(), "more message"));
         lines.push(Line::of(&more, Ui::Muted).indented(3).cut(cols));
     }
-    lines.extend(shown.iter().map(|message| one(message, cols)));
-    lines.push(keys.indented(3).cut(cols));
+    lines.extend(shown.iter().map(|message| one(state, message, cols)));
+    if keys.width() > 0 {
+        lines.push(keys.indented(3).cut(cols));
+    }
     lines
 }
 
 /// The first line of a message, and why it is not sent.
-fn one(message: &UnsentMessage, cols: usize) -> Line {
+fn one(state: &State, message: &UnsentMessage, cols: usize) -> Line {
     let mut lines = message.text.lines();
     let first = lines.find(|line| !line.trim().is_empty()).unwrap_or_default();
     let more = if lines.next().is_some() { " …" } else { "" };
-    let why =
-        if message.held { Line::of("held ", Ui::Caution) } else { Line::of("waits ", Ui::Muted) };
+    let is_held = message.held && state.settings.access == Access::Full;
+    let why = if is_held { Line::of("held ", Ui::Caution) } else { Line::of("waits ", Ui::Muted) };
     start().with(first, Ui::Plain).with(more, Ui::Muted).beside(why, cols)
 }
 
@@ -63,7 +74,8 @@ fn start() -> Line {
 
 fn hints(state: &State, waits: &[&UnsentMessage]) -> Line {
     let key = |action, what| choice(state, &COMPOSER, Action::Composer(action), what, true);
-    let back = key(ComposerAction::TakeBack, "takes the last back");
+    let back = key(ComposerAction::TakeBack, "takes back");
+    let back = back.with_space(3).with_line(key(ComposerAction::EditWaiting, "edits"));
     if waits.iter().any(|message| message.held) {
         return key(ComposerAction::SendWaiting, "sends").with_space(3).with_line(back);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::app::command::InspectWhat;
 use crate::app::notice::EventLine;
 use crate::app::paged::Paged;
-use crate::base::id::{SessionId, TurnId};
+use crate::base::id::{EventId, SessionId, TurnId};
 use crate::tui::editor::Editor;
 use crate::tui::keymap::context::Context;
 use crate::tui::state::keys::{Arming, Keys};
@@ -32,6 +32,8 @@ pub enum Overlay {
     Events(Events),
     /// The word that destroys sessions.
     Purge(Purge),
+    /// Another text for a message that waits.
+    Rewrite(Rewrite),
 }
 
 /// The keys of the place where the person is.
@@ -120,6 +122,28 @@ impl Purge {
     }
 }
 
+/// Another text for a message that waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rewrite {
+    /// Its session.
+    pub session: SessionId,
+    /// The message.
+    pub event: EventId,
+    /// What it says now.
+    pub was: String,
+    /// What it is to say.
+    pub field: Editor,
+}
+
+impl Rewrite {
+    /// The text, if it is another one.
+    #[must_use]
+    pub fn changed(&self) -> Option<String> {
+        let text = self.field.text();
+        (text != self.was).then_some(text)
+    }
+}
+
 /// The events of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Events {
@@ -191,7 +215,8 @@ impl Overlay {
             | Self::Waiting(_)
             | Self::Codes(_)
             | Self::Events(_)
-            | Self::Purge(_) => None,
+            | Self::Purge(_)
+            | Self::Rewrite(_) => None,
         }
     }
 
@@ -207,6 +232,7 @@ impl Overlay {
             Self::Reason(_) | Self::Purge(_) => {
                 &[Context::Field, Context::Editing, Context::Global]
             }
+            Self::Rewrite(_) => &[Context::Rewrite, Context::Editing, Context::Global],
             Self::Full(_) => &[Context::Permission, Context::Moving, Context::Global],
             Self::Waiting(_) => &[Context::Waiting, Context::Moving, Context::Global],
             Self::Codes(_) => &[Context::Global],

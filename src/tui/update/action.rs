@@ -68,7 +68,13 @@ fn move_through(state: &mut State, layout: &Layout, action: MoveAction, out: &mu
         Some(Overlay::Help(_) | Overlay::Full(_) | Overlay::Waiting(_) | Overlay::Events(_)) => {
             overlay::move_through(state, layout, action);
         }
-        Some(Overlay::Confirm(_) | Overlay::Reason(_) | Overlay::Codes(_) | Overlay::Purge(_)) => {}
+        Some(
+            Overlay::Confirm(_)
+            | Overlay::Reason(_)
+            | Overlay::Codes(_)
+            | Overlay::Purge(_)
+            | Overlay::Rewrite(_),
+        ) => {}
         None => match state.focus {
             Focus::List => list::move_through(state, layout, action),
             Focus::Timeline => timeline::move_through(state, layout, action),

@@ -51,6 +51,7 @@ pub(super) fn perform(
         // There is nothing to complete yet, so the key moves on.
         ComposerAction::Complete => focus::next(state, focus::Way::Forwards, out),
         ComposerAction::TakeBack => unsent::take_back(state, out),
+        ComposerAction::EditWaiting => unsent::edit(state, out),
         ComposerAction::SendWaiting => unsent::release(state, out),
         ComposerAction::DeleteOrQuit if state.composer.editor.is_empty() => leave::quit(state, out),
         ComposerAction::DeleteOrQuit => text::edit(state, layout, EditAction::DeleteForward, out),

@@ -30,7 +30,7 @@ pub(super) fn go(state: &mut State, to: Focus, out: &mut Effects) {
 
 /// Moves the focus to the next pane. A text that was asked for keeps it: these keys are dead there.
 pub(super) fn next(state: &mut State, way: Way, out: &mut Effects) {
-    if matches!(state.overlay, Some(Overlay::Reason(_) | Overlay::Purge(_))) {
+    if matches!(state.overlay, Some(Overlay::Reason(_) | Overlay::Purge(_) | Overlay::Rewrite(_))) {
         return;
     }
     let mut panes = vec![Focus::Timeline, Focus::Composer];

@@ -1,6 +1,8 @@
 //! The keys that messages name: those that are bound now, never the ones that were once the default.
 
-use crate::tui::action::{Action, AppAction, ComposerAction, ListAction, QuestionAction};
+use crate::tui::action::{
+    Action, AppAction, ComposerAction, ListAction, QuestionAction, TurnAction,
+};
 use crate::tui::keymap::context::Context;
 use crate::tui::state::State;
 
@@ -17,6 +19,11 @@ pub(super) fn composer(state: &State, action: ComposerAction) -> String {
 /// A key for something in the session list.
 pub(super) fn list(state: &State, action: ListAction) -> String {
     key(state, &[Context::List], Action::List(action))
+}
+
+/// A key for something about a turn of the conversation.
+pub(super) fn timeline(state: &State, action: TurnAction) -> String {
+    key(state, &[Context::Timeline], Action::Turn(action))
 }
 
 /// A key for something in a form of questions.

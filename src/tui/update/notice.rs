@@ -53,7 +53,9 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
             composer::sent(state, &from, session, out);
         }
         Notice::Queued { from, session } => unsent::queued(state, &from, session, out),
-        Notice::UnsentChanged { session, messages } => unsent::changed(state, &session, messages),
+        Notice::UnsentChanged { session, messages } => {
+            unsent::changed(state, &session, messages, out)
+        }
         Notice::TakenBack { session, event } => unsent::taken_back(state, &session, &event),
         Notice::Inspected(inspected) => events::inspected(state, inspected),
         Notice::Compacted(session) => compacted(state, &session),

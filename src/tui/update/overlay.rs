@@ -9,13 +9,17 @@ use crate::tui::state::overlay::{About, Confirm, Help, Overlay, PURGE_WORD, Reas
 use crate::tui::state::prompts::Stage;
 use crate::tui::state::{Focus, State};
 use crate::tui::update::{
-    Effects, composer, drafts, events, leave, list, may_write, prompts, session, tell,
+    Effects, composer, drafts, events, leave, list, may_write, prompts, session, tell, unsent,
 };
 
 /// Closes what lies on top; whether anything did. A reason that was begun is kept, and the keys of
 /// a prompt below are dead until it has been seen again.
 pub(super) fn close(state: &mut State, out: &mut Effects) -> bool {
     let Some(overlay) = state.overlay.take() else { return false };
+    if let Overlay::Rewrite(rewrite) = &overlay {
+        // Nobody else has what was typed here.
+        composer::remember(state, &rewrite.changed().unwrap_or_default(), out);
+    }
     if let Overlay::Reason(Reason { prompt, field }) = overlay {
         let draft = field.draft();
         if !draft.text.is_empty() || state.prompts.reasons.contains_key(&prompt.call) {
@@ -116,6 +120,7 @@ pub(super) fn accept(state: &mut State, out: &mut Effects) {
             close(state, out);
             list::purge(state, sessions, out);
         }
+        Some(Overlay::Rewrite(_)) => unsent::edited(state, out),
         Some(Overlay::Purge(_)) => tell(state, format!("Type {PURGE_WORD}, or leave with Esc")),
         None if state.focus == Focus::List => list::accept(state, out),
         Some(
@@ -142,7 +147,13 @@ fn confirmed(state: &mut State, about: About, out: &mut Effects) {
         }
         About::Interrupted(session) => {
             if may_write(state) {
-                tell(state, "Closing the interrupted turn; then your text is sent");
+                tell(
+                    state,
+                    match unsent::is_held(state) {
+                        true => "Closing the interrupted turn",
+                        false => "Closing the interrupted turn; then your text is sent",
+                    },
+                );
                 state.composer.send_after_close = Some(session.clone());
                 out.push(Effect::App(Command::CloseInterrupted(session)));
             }
@@ -158,7 +169,13 @@ pub(super) fn resume(state: &mut State, out: &mut Effects) {
     let About::Interrupted(session) = about.clone() else { return };
     close(state, out);
     if may_write(state) {
-        tell(state, "Resuming the interrupted turn; it takes your text in");
+        tell(
+            state,
+            match unsent::is_held(state) {
+                true => "Resuming the interrupted turn",
+                false => "Resuming the interrupted turn; it takes your text in",
+            },
+        );
         out.push(Effect::App(Command::Resume(session)));
         composer::send_off(state, out);
     }
@@ -176,7 +193,13 @@ pub(super) fn move_through(state: &mut State, layout: &Layout, action: MoveActio
         Some(Overlay::Events(view)) => {
             events::move_through(view, action, (area.map_or(0, |area| area.rows), page));
         }
-        Some(Overlay::Confirm(_) | Overlay::Reason(_) | Overlay::Codes(_) | Overlay::Purge(_))
+        Some(
+            Overlay::Confirm(_)
+            | Overlay::Reason(_)
+            | Overlay::Codes(_)
+            | Overlay::Purge(_)
+            | Overlay::Rewrite(_),
+        )
         | None => {}
     }
 }

@@ -131,7 +131,8 @@ fn closed(state: &mut State, prompt: &Prompt, out: &mut Effects) {
             | Overlay::Waiting(_)
             | Overlay::Codes(_)
             | Overlay::Events(_)
-            | Overlay::Purge(_),
+            | Overlay::Purge(_)
+            | Overlay::Rewrite(_),
         )
         | None => false,
     };
@@ -244,7 +245,8 @@ pub(super) fn arm(state: &mut State) {
             | Overlay::Waiting(_)
             | Overlay::Codes(_)
             | Overlay::Events(_)
-            | Overlay::Purge(_),
+            | Overlay::Purge(_)
+            | Overlay::Rewrite(_),
         ) => false,
     };
     if due && is_clear {
@@ -336,7 +338,8 @@ fn armed_permission(state: &State) -> Option<Prompt> {
             | Overlay::Waiting(_)
             | Overlay::Codes(_)
             | Overlay::Events(_)
-            | Overlay::Purge(_),
+            | Overlay::Purge(_)
+            | Overlay::Rewrite(_),
         ) => false,
     };
     seen.then(|| prompt.clone())

@@ -4,7 +4,7 @@ use crate::base::id::ToolCallId;
 use crate::tui::action::EditAction;
 use crate::tui::editor::expand::Expanded;
 use crate::tui::editor::{Edited, Editor};
-use crate::tui::layout::Layout;
+use crate::tui::layout::{Layout, OverlayArea};
 use crate::tui::state::form::{Form, Spot};
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::{Focus, State};
@@ -17,6 +17,7 @@ enum Owner {
     Filter,
     Title,
     Purge,
+    Rewrite,
     Reason(ToolCallId),
     Answer(ToolCallId),
 }
@@ -81,6 +82,7 @@ pub(super) fn cols(state: &State, layout: &Layout) -> usize {
     let known = match owner(state) {
         Some(Owner::Composer) => layout.composer.map(|area| area.cols),
         Some(Owner::Answer(_)) => layout.prompt.as_ref().map(|area| area.text_cols),
+        Some(Owner::Rewrite) => layout.overlay.as_ref().map(OverlayArea::text_cols),
         Some(Owner::Filter | Owner::Title | Owner::Purge | Owner::Reason(_)) | None => None,
     };
     known.unwrap_or_else(|| usize::from(state.size.width).max(1))
@@ -90,6 +92,7 @@ fn owner(state: &State) -> Option<Owner> {
     match &state.overlay {
         Some(Overlay::Reason(reason)) => return Some(Owner::Reason(reason.prompt.call.clone())),
         Some(Overlay::Purge(_)) => return Some(Owner::Purge),
+        Some(Overlay::Rewrite(_)) => return Some(Owner::Rewrite),
         Some(
             Overlay::Help(_)
             | Overlay::Confirm(_)
@@ -133,7 +136,7 @@ fn change(state: &mut State, out: &mut Effects, change: impl FnOnce(&mut Editor)
     match owner {
         Owner::Composer => composer::changed(state, out),
         Owner::Filter => state.list.restart_filter(),
-        Owner::Title | Owner::Purge => {}
+        Owner::Title | Owner::Purge | Owner::Rewrite => {}
         Owner::Reason(call) | Owner::Answer(call) => drafts::prompt_changed(state, call),
     }
 }
@@ -145,6 +148,10 @@ fn editor<'a>(state: &'a mut State, owner: &Owner) -> Option<&'a mut Editor> {
         Owner::Title => state.list.rename.as_mut().map(|rename| &mut rename.field),
         Owner::Purge => match &mut state.overlay {
             Some(Overlay::Purge(purge)) => Some(&mut purge.field),
+            Some(_) | None => None,
+        },
+        Owner::Rewrite => match &mut state.overlay {
+            Some(Overlay::Rewrite(rewrite)) => Some(&mut rewrite.field),
             Some(_) | None => None,
         },
         Owner::Reason(_) => match &mut state.overlay {

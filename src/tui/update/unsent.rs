@@ -3,19 +3,51 @@
 use crate::app::command::{Command, Draft, DraftOf, Unsent};
 use crate::app::notice::UnsentMessage;
 use crate::base::id::{EventId, SessionId};
-use crate::tui::action::{AppAction, ComposerAction};
+use crate::tui::action::{AppAction, ComposerAction, TurnAction};
 use crate::tui::editor::{Editor, Shape};
 use crate::tui::effect::Effect;
 use crate::tui::state::State;
 use crate::tui::state::composer::{Kept, TakingBack};
+use crate::tui::state::overlay::{Overlay, Rewrite};
 use crate::tui::update::composer::{Standing, standing};
-use crate::tui::update::{Effects, composer, hint, may_write, tell};
+use crate::tui::update::{Effects, composer, hint, may_write, overlay, tell};
 
 /// What waits in a session is something else now.
-pub(super) fn changed(state: &mut State, session: &SessionId, messages: Vec<UnsentMessage>) {
+pub(super) fn changed(
+    state: &mut State,
+    session: &SessionId,
+    messages: Vec<UnsentMessage>,
+    out: &mut Effects,
+) {
     if state.session() == Some(session) {
         state.conversation.unsent = messages;
+        check_edited(state, out);
     }
+}
+
+/// A message that is being edited may have gone. What was written for it stays in the history.
+fn check_edited(state: &mut State, out: &mut Effects) {
+    let Some(Overlay::Rewrite(rewrite)) = &state.overlay else { return };
+    if state.conversation.unsent.iter().any(|message| message.id == rewrite.event) {
+        return;
+    }
+    let was_changed = rewrite.changed().is_some();
+    overlay::close(state, out);
+    let older = hint::composer(state, ComposerAction::HistoryUp);
+    tell(
+        state,
+        match was_changed {
+            true => {
+                format!("The message is on its way as it was; {older} brings back what you wrote")
+            }
+            false => "The message is on its way".to_owned(),
+        },
+    );
+}
+
+/// Whether a message of the session on screen goes only when the person says so.
+pub(super) fn is_held(state: &State) -> bool {
+    state.conversation.unsent.iter().any(|message| message.held)
 }
 
 /// A message was taken and waits.
@@ -31,7 +63,7 @@ pub(super) fn queued(state: &mut State, from: &DraftOf, session: SessionId, out:
             let text = "It waits until the turn goes on, and is no answer to what is asked";
             tell(state, format!("{text}: {go} goes to that"));
         }
-        Standing::Free if state.conversation.unsent.iter().any(|message| message.held) => {
+        Standing::Free | Standing::Running if is_held(state) => {
             let all = hint::composer(state, ComposerAction::SendWaiting);
             tell(state, format!("It waits behind what is held; {all} sends all of it"));
         }
@@ -111,6 +143,47 @@ fn end(state: &mut State, event: &EventId) -> Option<TakingBack> {
     state.composer.taking_back.take_if(|taking| taking.event == *event)
 }
 
+/// Opens the text of the last message that waits; of the one before, if that is open as it was.
+pub(super) fn edit(state: &mut State, out: &mut Effects) {
+    let Some(session) = state.session().cloned() else { return nothing(state) };
+    if !may_write(state) {
+        return;
+    }
+    let mut waits = state.conversation.unsent.iter().rev();
+    if let Some(Overlay::Rewrite(rewrite)) = &state.overlay {
+        if rewrite.changed().is_some() {
+            let back = hint::anywhere(state, AppAction::Escape);
+            return tell(state, format!("Keep what you changed first, or let it go with {back}"));
+        }
+        waits.find(|message| message.id == rewrite.event);
+    }
+    let taking = state.composer.taking_back.as_ref().map(|taking| &taking.event);
+    let Some(message) = waits.find(|message| Some(&message.id) != taking).cloned() else {
+        return match state.overlay {
+            Some(_) => tell(state, "No message waits before this one"),
+            None => nothing(state),
+        };
+    };
+    let UnsentMessage { id: event, text: was, .. } = message;
+    let field = Editor::with_text(Shape::Page, &was);
+    overlay::show(state, Overlay::Rewrite(Rewrite { session, event, was, field }), out);
+}
+
+/// The message is to say what was typed; it keeps its place.
+pub(super) fn edited(state: &mut State, out: &mut Effects) {
+    let Some(Overlay::Rewrite(rewrite)) = &state.overlay else { return };
+    let text = rewrite.changed();
+    if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        let back = hint::composer(state, ComposerAction::TakeBack);
+        return tell(state, format!("Nothing cannot be sent; {back} takes the message back"));
+    }
+    let (session, event) = (rewrite.session.clone(), rewrite.event.clone());
+    overlay::close(state, out);
+    if let Some(text) = text {
+        out.push(Effect::App(Command::Unsent(Unsent::Edit { session, event, text })));
+    }
+}
+
 /// Lets go what is held.
 pub(super) fn release(state: &mut State, out: &mut Effects) {
     let Some(session) = state.session().cloned() else { return nothing(state) };
@@ -122,7 +195,10 @@ pub(super) fn release(state: &mut State, out: &mut Effects) {
     }
     match standing(state) {
         Standing::Interrupted(_) => {
-            return tell(state, "The last turn was interrupted: resume it or close it first");
+            let resume = hint::timeline(state, TurnAction::Resume);
+            let close = hint::timeline(state, TurnAction::Close);
+            let what = "The last turn was interrupted; in the conversation";
+            return tell(state, format!("{what} {resume} resumes it, and {close} closes it"));
         }
         Standing::Free
         | Standing::Running

@@ -244,6 +244,13 @@ impl App {
                 self.sent.extend(waits.into_iter().map(|message| message.text));
                 vec![self.waiting_in(&session)]
             }
+            Unsent::Edit { session, event, text } => {
+                let waits = self.unsent.entry(session.clone()).or_default();
+                if let Some(message) = waits.iter_mut().find(|message| message.id == event) {
+                    message.text = text;
+                }
+                vec![self.waiting_in(&session)]
+            }
             Unsent::TakeBack { session, event, draft } => {
                 self.drafts.insert(DraftOf::Session(session.clone()), draft);
                 let what = Refused::TakeBack { session: session.clone(), event: event.clone() };

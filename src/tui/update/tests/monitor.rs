@@ -174,6 +174,7 @@ impl Monitor {
             }
             Command::Restore(_) => assert_eq!(pressed, Some(key("u"))),
             Command::Unsent(Unsent::TakeBack { .. }) => assert_eq!(pressed, Some(key("Alt-Up"))),
+            Command::Unsent(Unsent::Edit { .. }) => assert_eq!(pressed, Some(key("Enter"))),
             Command::Unsent(Unsent::Release(_)) => assert_eq!(pressed, Some(key("Alt-S"))),
             Command::Archive { archived, .. } => {
                 let undone = pressed == Some(key("u")) && !archived;

@@ -90,7 +90,8 @@ fn nothing_is_released_behind_an_interrupted_turn() {
     let mut screen = Screen::showing(&session);
     waits(&mut screen, &session, &[("one", true)]);
     assert_eq!(commands(screen.keys("Alt-S")), []);
-    assert!(screen.toast().contains("interrupted"), "{}", screen.toast());
+    let says = "The last turn was interrupted; in the conversation C resumes it, and X closes it";
+    assert_eq!(screen.toast(), says);
 }
 
 #[test]
@@ -172,4 +173,93 @@ fn nothing_comes_back_before_the_draft_is_there_or_where_nothing_waits() {
     let other = SessionId::from("s2");
     screen.tell(Notice::UnsentChanged { session: other, messages: Vec::new() });
     assert_eq!(screen.state.conversation.unsent.len(), 1, "another session is another thing");
+}
+
+#[test]
+fn a_text_that_waits_behind_what_is_held_is_not_said_to_be_sent() {
+    for (key, says) in
+        [("r", "Resuming the interrupted turn"), ("y", "Closing the interrupted turn")]
+    {
+        let mut session = running("s1");
+        let mut screen = Screen::showing(&session);
+        waits(&mut screen, &session, &[("one", true)]);
+        screen.types("two");
+        screen.keys("Enter");
+        screen.wait(400);
+        screen.keys(key);
+        assert_eq!(screen.toast(), says);
+        if key == "r" {
+            screen.tell(session.turn().started());
+            screen.tell(Notice::Queued { from: of(&session), session: session.id.clone() });
+            assert!(screen.toast().contains("waits behind what is held"), "{}", screen.toast());
+        }
+    }
+}
+
+fn rewritten(session: &Session, event: &str, text: &str) -> Command {
+    let (session, event) = (session.id.clone(), EventId::from(event));
+    Command::Unsent(Unsent::Edit { session, event, text: text.to_owned() })
+}
+
+#[test]
+fn a_waiting_message_is_edited_in_its_place_and_the_draft_stays() {
+    let session = ended("s1");
+    let mut screen = Screen::showing(&session);
+    waits(&mut screen, &session, &[("one", true), ("two", true)]);
+    screen.types("draft");
+    screen.wait(500);
+    screen.keys("Alt-W");
+    screen.types(" and");
+    screen.keys("Alt-Enter");
+    screen.types("more");
+    let kept = Command::Remember("two and\nmore".to_owned());
+    let edited = rewritten(&session, "e2", "two and\nmore");
+    assert_eq!(commands(screen.keys("Enter")), [kept, edited]);
+    assert_eq!((screen.text().as_str(), &screen.state.overlay), ("draft", &None));
+}
+
+#[test]
+fn the_same_key_goes_on_to_the_message_before_and_loses_nothing_on_the_way() {
+    let session = ended("s1");
+    let mut screen = Screen::showing(&session);
+    assert_eq!(commands(screen.keys("Alt-W")), []);
+    assert_eq!(screen.toast(), "No message waits to be sent");
+    waits(&mut screen, &session, &[("one", false), ("two", false)]);
+    screen.keys("Alt-W Alt-W");
+    assert_eq!(commands(screen.clone().keys("Enter")), [], "nothing was changed");
+    screen.keys("Alt-W");
+    assert_eq!(screen.toast(), "No message waits before this one");
+    screen.types("!");
+    screen.keys("Alt-W");
+    assert!(screen.toast().contains("Keep what you changed"), "{}", screen.toast());
+    assert_eq!(commands(screen.keys("Enter")).last(), Some(&rewritten(&session, "e1", "one!")));
+}
+
+#[test]
+fn what_was_written_for_a_message_that_has_gone_is_in_the_history() {
+    let session = ended("s1");
+    let mut screen = Screen::showing(&session);
+    waits(&mut screen, &session, &[("one", false)]);
+    screen.keys("Alt-W");
+    screen.types("!");
+    let (id, messages) = (session.id.clone(), Vec::new());
+    let told = commands(screen.tell(Notice::UnsentChanged { session: id, messages }));
+    assert_eq!(told, [Command::Remember("one!".to_owned())]);
+    assert_eq!(screen.state.overlay, None);
+    assert!(screen.toast().contains("on its way"), "{}", screen.toast());
+    screen.keys("Up");
+    assert_eq!(screen.text(), "one!");
+}
+
+#[test]
+fn an_edit_that_is_left_changes_nothing_and_one_to_nothing_is_refused() {
+    let session = ended("s1");
+    let mut screen = Screen::showing(&session);
+    waits(&mut screen, &session, &[("one", false)]);
+    screen.keys("Alt-W Ctrl-U");
+    assert_eq!(commands(screen.keys("Enter")), []);
+    assert!(screen.toast().contains("Alt-Up"), "{}", screen.toast());
+    screen.types("two");
+    assert_eq!(commands(screen.keys("Esc")), [Command::Remember("two".to_owned())]);
+    assert_eq!(screen.state.conversation.unsent[0].text, "one");
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ratatui::layout::Size;
 
 use super::{scenery, screen};
-use crate::app::notice::LoadedTurn;
-use crate::base::id::{SessionId, ToolCallId};
+use crate::app::notice::{EventLine, LoadedTurn, UnsentMessage};
+use crate::base::id::{EventId, SessionId, ToolCallId, TurnId};
 use crate::domain::agent::Execution;
 use crate::domain::json::Json;
 use crate::domain::question::Answer;
@@ -21,7 +21,7 @@ use crate::tui::scenes::{self, Turn, call};
 use crate::tui::state::State;
 use crate::tui::state::form::Form;
 use crate::tui::state::keys::Arming;
-use crate::tui::state::overlay::{About, Confirm, Full, Overlay, Waiting};
+use crate::tui::state::overlay::{About, Confirm, Events, Fetched, Full, Overlay, Waiting};
 use crate::tui::state::settings::{Access, Settings};
 use crate::tui::state::status::Tone;
 
@@ -261,6 +261,27 @@ fn a_view_shows_no_keys_for_what_it_cannot_do() {
         }
     }
     row_with(&screen(&asks, NORMAL), "view all");
+    page.conversation.unsent =
+        vec![UnsentMessage { id: EventId::from("e1"), text: "One more".to_owned(), held: true }];
+    let shown = screen(&page, NORMAL);
+    assert!(row_with(&shown, "One more").contains("waits"), "who knows who holds it: {shown}");
+    assert!(!shown.contains("Alt-"), "{shown}");
+}
+
+#[test]
+fn on_the_smallest_screen_an_event_says_what_happened_before_when() {
+    let size = Size { width: 20, height: 5 };
+    let mut state = scenery::full(size, vec![scenery::worked()]);
+    let (at, kind) = (scenes::at("10:31:00"), "turn_created");
+    let event = EventLine { offset: 1, at, kind, model_call: None, tool: None };
+    state.overlay = Some(Overlay::Events(Events {
+        turn: TurnId::from(scenery::TURN),
+        lines: Fetched::There([event].into()),
+        selected: 0,
+        page: None,
+    }));
+    let shown = screen(&state, size);
+    assert!(row_with(&shown, "turn_cre").contains("1"), "{shown}");
 }
 
 #[test]

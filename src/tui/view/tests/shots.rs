@@ -24,7 +24,8 @@ use crate::tui::state::list::Rename;
 use crate::tui::state::list::filter::Filter;
 use crate::tui::state::list::tree::Shown;
 use crate::tui::state::overlay::{
-    About, Codes, Confirm, EventPage, Events, Fetched, Full, Help, Overlay, Purge, Reason, Waiting,
+    About, Codes, Confirm, EventPage, Events, Fetched, Full, Help, Overlay, Purge, Reason, Rewrite,
+    Waiting,
 };
 use crate::tui::state::status::{LastRun, Tone};
 use crate::tui::state::turns::ModelWait;
@@ -328,6 +329,20 @@ fn what_waits_to_be_sent_stands_above_the_text() {
         let mut state = full(size, vec![worked()]);
         state.conversation.unsent = waits(count, count == 4);
         state.composer.editor = Editor::with_text(Shape::Page, "And one more");
+        check(name, &state, size);
+    }
+}
+
+#[test]
+fn a_message_that_waits_is_edited_in_its_place() {
+    for (name, size) in [("rewrite_80x24", NORMAL), ("rewrite_40x12", SMALL)] {
+        let mut state = full(size, vec![worked()]);
+        state.overlay = Some(Overlay::Rewrite(Rewrite {
+            session: SessionId::from(scenes::SESSION),
+            event: EventId::from("e1"),
+            was: "First the store.".to_owned(),
+            field: Editor::with_text(Shape::Page, "First the store.\nThen the tests."),
+        }));
         check(name, &state, size);
     }
 }
