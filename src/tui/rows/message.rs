@@ -64,7 +64,7 @@ pub(super) fn reasoning(rows: &mut Rows, text: &str, growth: Growth, look: &Look
             let lines = words::count(text.lines().count(), "line");
             head = head.with(&format!(" · {lines}"), Ui::Muted);
         }
-        Growth::Growing => head = head.with_space(1).with_mark(Mark::Running),
+        Growth::Growing | Growth::Elsewhere => head = head.with_space(1).with_mark(Mark::Running),
     }
     rows.line(head.cut(look.cols(0)));
 }

@@ -115,6 +115,8 @@ pub enum Growth {
     Growing,
     /// A crash ended it; it is in no log yet.
     Interrupted,
+    /// It streams in another process; this much of it has been kept there.
+    Elsewhere,
 }
 
 /// What came of an answer before its call failed.

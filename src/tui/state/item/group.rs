@@ -95,7 +95,7 @@ fn of_turn<'a>(
     let calls = turn.state.model_calls.len();
     let Some(call) = number.checked_sub(1) else { return vec![input(turn)] };
     if let Some(model_call) = turn.state.model_calls.get(call) {
-        return of_call(turn, live, model_call, call);
+        return of_call((turn, live, activity), model_call, call);
     }
     let mut items = added(turn, calls as u64..);
     if call == calls {
@@ -124,14 +124,13 @@ fn added(turn: &Loaded, calls: impl std::ops::RangeBounds<u64>) -> Vec<Item<'_>>
 }
 
 fn of_call<'a>(
-    turn: &'a Loaded,
-    live: &'a Live,
+    (turn, live, activity): (&'a Loaded, &'a Live, &'a Activity),
     model_call: &'a ModelCall,
     call: usize,
 ) -> Vec<Item<'a>> {
     let index = call as u64;
     let mut items = added(turn, index..=index);
-    let mut maker = Maker { turn, live, call: index, block: 0, items: &mut items };
+    let mut maker = Maker { turn, live, activity, call: index, block: 0, items: &mut items };
     match &model_call.settlement {
         Some(Settlement::Completed(response)) => maker.answer(&response.message),
         Some(Settlement::Failed { error, .. }) => {
@@ -162,6 +161,7 @@ fn was_stopped(turn: &Loaded, index: u64) -> bool {
 struct Maker<'a, 'v> {
     turn: &'a Loaded,
     live: &'a Live,
+    activity: &'a Activity,
     call: u64,
     block: usize,
     items: &'v mut Vec<Item<'a>>,
@@ -231,8 +231,12 @@ impl<'a> Maker<'a, '_> {
         };
         // Empty blocks are not counted on either side, see `block`.
         let open = streaming.call.blocks.iter().filter(|block| !block.text.is_empty());
+        let growth = match (streaming.growth, self.activity.elsewhere) {
+            (Growth::Interrupted, Some(_)) => Growth::Elsewhere,
+            (growth, _) => growth,
+        };
         for OpenBlock { kind, text, .. } in open.skip(self.block) {
-            self.block(*kind, text, streaming.growth);
+            self.block(*kind, text, growth);
         }
     }
 
@@ -247,8 +251,9 @@ impl<'a> Maker<'a, '_> {
             Growth::Settled => 0,
             Growth::Growing => 1,
             Growth::Interrupted => 2,
+            Growth::Elsewhere => 3,
         };
-        let revision = text.len() as u64 * 3 + stage;
+        let revision = text.len() as u64 * 4 + stage;
         let body = match kind {
             DeltaKind::Text => Body::Text { text, growth },
             DeltaKind::Reasoning => Body::Reasoning { text, growth },

@@ -10,8 +10,10 @@ use crate::domain::agent::Execution;
 use crate::domain::turn::event::{Decision, ResultSource, TurnFact};
 use crate::domain::turn::live::{DeltaKind, News, OpenBlock, OpenCall};
 use crate::domain::turn::step::StepEvent;
+use crate::store::lock::Holder;
 use crate::tui::state::item::{Body, Growth, Part, Standing};
 use crate::tui::state::turns::Content;
+use crate::tui::words;
 
 /// What the conversation shows, item by item.
 pub(super) fn shown(screen: &Screen) -> Vec<String> {
@@ -24,6 +26,7 @@ pub(super) fn shown(screen: &Screen) -> Vec<String> {
         Body::Text { text, growth: Growth::Settled } => text.to_owned(),
         Body::Text { text, growth: Growth::Growing } => format!("{text}…"),
         Body::Text { text, growth: Growth::Interrupted } => format!("{text}~"),
+        Body::Text { text, growth: Growth::Elsewhere } => format!("{text}, so far"),
         Body::Reasoning { text, .. } => format!("({text})"),
         Body::Call(call) => format!("[{}]", call.name),
         Body::Failure { error, .. } => format!("failed: {error}"),
@@ -31,7 +34,7 @@ pub(super) fn shown(screen: &Screen) -> Vec<String> {
         Body::End(end) => match end.standing {
             Standing::Running { .. } => "running".to_owned(),
             Standing::Suspended => "waiting".to_owned(),
-            Standing::Elsewhere(holder) => format!("open in {holder}"),
+            Standing::Elsewhere(holder) => format!("open in {}", words::holder(&holder)),
             Standing::Interrupted => "interrupted".to_owned(),
             Standing::Ended(_) => "end".to_owned(),
         },
@@ -189,6 +192,11 @@ fn an_answer_that_a_crash_cut_off_is_shown_and_becomes_part_of_the_log() {
     assert_eq!(shown(&screen), ["> hello", "Half an~", "interrupted"]);
     screen.tell(Notice::Joined { turn: session.turn().id.clone(), open_call: None });
     assert_eq!(shown(&screen), ["> hello", "Half an~", "interrupted"], "nothing streams");
+    let holder = Holder { process: Some(77), since: None };
+    screen.tell(Notice::HeldBy(Some(holder)));
+    let elsewhere = ["> hello", "Half an, so far", "open in process 77"];
+    assert_eq!(shown(&screen), elsewhere, "nothing was cut off");
+    screen.tell(Notice::HeldBy(None));
     let turn = session.turn();
     let step = crate::domain::turn::event::ModelStep {
         model_call_index: 0,
