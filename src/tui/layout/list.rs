@@ -122,6 +122,8 @@ pub(in crate::tui) fn mark(state: &State, entry: &SessionIndexEntry) -> Option<M
         }
         LatestTurnStatus::Turn(TurnStatus::Idle) => Some(Mark::Interrupted),
         LatestTurnStatus::Turn(TurnStatus::Failed) => Some(Mark::Failed),
+        // That it was stopped is no news to who stopped it; that something is left to be sent may be.
+        LatestTurnStatus::Turn(TurnStatus::Cancelled) if entry.unsent > 0 => Some(Mark::Unsent),
         LatestTurnStatus::Turn(TurnStatus::Cancelled) => Some(Mark::Stopped),
         LatestTurnStatus::Turn(TurnStatus::Completed) | LatestTurnStatus::None => None,
     };

@@ -360,3 +360,19 @@ fn reading_only_refuses_everything_that_writes() {
     screen.wait(400);
     assert_eq!(commands(screen.keys("y n N")), []);
 }
+
+#[test]
+fn a_stopped_session_with_messages_left_to_be_sent_is_marked_with_them() {
+    let mut screen = Screen::new();
+    let mark = |screen: &mut Screen, status: TurnStatus, unsent: usize| {
+        let entry = SessionIndexEntry { unsent, ..SessionIndexEntry::clone(&listed("s1", status)) };
+        let session = entry.session_id.clone();
+        screen.tell(Notice::IndexChanged { session: session.clone(), entry: Some(entry.into()) });
+        let entry = screen.state.list.entry(&session).expect("it is listed");
+        layout::list::mark(&screen.state, entry)
+    };
+    assert_eq!(mark(&mut screen, TurnStatus::Completed, 1), Some(Mark::Unsent));
+    assert_eq!(mark(&mut screen, TurnStatus::Cancelled, 0), Some(Mark::Stopped));
+    assert_eq!(mark(&mut screen, TurnStatus::Cancelled, 1), Some(Mark::Unsent));
+    assert_eq!(mark(&mut screen, TurnStatus::Failed, 1), Some(Mark::Failed));
+}
