@@ -67,7 +67,8 @@ fn interrupted(rows: &mut Rows, look: &Look<'_>) {
         let Some(key) = key(look, &HERE, Action::Turn(action)) else { continue };
         line = line.with(&key, Ui::Key).with(&format!(" {does}   "), Ui::Muted);
     }
-    rows.line(line.with("with the focus here", Ui::Muted).cut(look.cols(0)));
+    let whole = line.clone().with("with the focus here", Ui::Muted);
+    rows.line(if whole.width() <= look.cols(0) { whole } else { line.cut(look.cols(0)) });
 }
 
 /// The key of something that can be done.

@@ -20,13 +20,11 @@ pub fn line(state: &State, event: &EventLine, is_chosen: bool, cols: usize) -> L
         (None, Some(tool)) => tool.clone(),
         (None, None) => String::new(),
     };
-    let line = Line::of(&format!("{:>4}  ", event.offset), Ui::Muted)
-        .with(&time, Ui::Muted)
-        .with_space(2)
-        .with(event.kind, Ui::Plain)
-        .with_space(2)
-        .with(&about, Ui::Muted)
-        .cut(cols);
+    let offset = Line::of(&format!("{:>4}  ", event.offset), Ui::Muted);
+    // What happened comes before when.
+    let fits = offset.width() + time.len() + 2 + event.kind.len() <= cols;
+    let line = if fits { offset.with(&time, Ui::Muted).with_space(2) } else { offset };
+    let line = line.with(event.kind, Ui::Plain).with_space(2).with(&about, Ui::Muted).cut(cols);
     let pad = cols.saturating_sub(line.width());
     if is_chosen { line.with_space(pad).repainted(Ui::Cursor) } else { line }
 }
