@@ -1,6 +1,7 @@
 //! The event view: what a turn's log says, while it waits for somebody.
 
 use crate::person::{ENTER, go_to_composer, go_to_timeline, quit, say, shows, start};
+use crate::server::{Lab, answers};
 use turnstile::testing::pty::Home;
 
 #[test]
@@ -18,6 +19,32 @@ fn a_turn_is_shown_event_by_event_and_each_event_whole() {
     });
     program.send("q");
     program.wait_for_text("Events · 1 of");
+    program.send("q");
+    program.wait_for("no event view", |screen| !shows(screen, "Events · "));
+    go_to_composer(&mut program);
+    quit(program);
+}
+
+#[test]
+fn the_exact_request_of_a_call_is_shown() {
+    let lab = Lab::new([answers("So it is.")]);
+    let mut program = lab.start();
+    say(&mut program, "Why?");
+    program.wait_for_text("So it is.");
+    program.wait_until_gone("1 session running");
+    go_to_timeline(&mut program);
+    program.send("x");
+    program.wait_for_text("model_call_requested  call 0");
+    program.send("j");
+    program.wait_for_text("Events · 2 of");
+    program.send("r");
+    program.wait_for("its beginning", |screen| {
+        shows(screen, "Request of call 0") && shows(screen, "\"systemPrompt\":")
+    });
+    program.send("G");
+    program.wait_for_text("\"content\": \"Why?\"");
+    program.send("q");
+    program.wait_for_text("Events · 2 of");
     program.send("q");
     program.wait_for("no event view", |screen| !shows(screen, "Events · "));
     go_to_composer(&mut program);

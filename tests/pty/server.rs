@@ -37,7 +37,7 @@ fn configure(home: &Home, base_url: &str) {
     ));
 }
 
-fn launch(home: &Home) -> Launch {
+pub(crate) fn launch(home: &Home) -> Launch {
     // Nothing but the file says which model answers.
     let launch = Launch::new(PROGRAM, home).variable("TURNSTILE_MODEL", "");
     launch.variable("LAB_KEY", "sk-very-secret")
@@ -55,7 +55,7 @@ fn writes(path: &str) -> Reply {
     reply.call(0, "call-1", "write-file", &arguments).finish("tool_calls").usage(20, 9).done()
 }
 
-fn answers(text: &str) -> Reply {
+pub(crate) fn answers(text: &str) -> Reply {
     Reply::stream().text(text).finish("stop").usage(30, 4).done()
 }
 
