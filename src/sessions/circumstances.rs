@@ -42,7 +42,7 @@ pub(super) fn delivered(
 }
 
 /// The names under which what a message carries had waited.
-pub(super) fn event_ids(message: &UserMessage) -> Vec<EventId> {
+pub(crate) fn event_ids(message: &UserMessage) -> Vec<EventId> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Known {

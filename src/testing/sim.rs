@@ -8,7 +8,9 @@
 )]
 
 mod check;
+mod gated;
 mod gates;
+mod left;
 mod life;
 mod operations;
 mod parts;
@@ -22,11 +24,11 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 
-use crate::base::id::{SessionId, TurnId};
 use crate::store::log::{LogId, Record};
 use crate::testing::clock::HandClock;
 use crate::testing::sim::check::Seen;
 use crate::testing::sim::gates::Gates;
+use crate::testing::sim::left::Shared;
 use crate::testing::sim::life::Life;
 use crate::testing::sim::operations::{OPERATIONS, Operation};
 use crate::testing::sim::parts::{Odds, Runs};
@@ -34,7 +36,7 @@ use crate::testing::sim::seed::Seed;
 use crate::testing::sim::storage::Storage;
 
 /// How many steps a simulation takes: operations, and gates that are opened.
-const STEPS: usize = 180;
+const STEPS: usize = 220;
 /// At every step one process of so many is killed, whatever waits.
 const KILLED_ONE_OF: usize = 70;
 /// How many of the last steps are told when one goes wrong.
@@ -49,21 +51,10 @@ pub struct Played {
     pub done: BTreeMap<&'static str, usize>,
     /// How many turns stand how, in the end.
     pub turns: BTreeMap<String, usize>,
-    /// How many model calls and how many tools a kill had interrupted, of turns that went on.
-    pub interrupted: Interrupted,
+    /// How often else came about what is to be tried, by its name.
+    pub met: BTreeMap<&'static str, usize>,
     /// All steps, as one number.
     pub digest: u64,
-    /// How many batches were on their way to the disk when their process was killed.
-    pub torn: usize,
-}
-
-/// What kills had interrupted, and what was closed in the logs when somebody went on with it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Interrupted {
-    /// Model calls.
-    pub calls: usize,
-    /// Tools that ran.
-    pub tools: usize,
 }
 
 /// Plays what belongs to `seed`.
@@ -90,36 +81,6 @@ struct Sim {
     shared: Shared,
     seen: Seen,
     trace: Trace,
-}
-
-/// What operations leave for the checks.
-#[derive(Clone, Debug, Default)]
-struct Shared(Arc<Mutex<Left>>);
-
-#[derive(Debug, Default)]
-struct Left {
-    sessions: Vec<SessionId>,
-    messages: Vec<Message>,
-    played: Played,
-}
-
-/// A message that somebody sent.
-#[derive(Clone, Debug)]
-struct Message {
-    text: String,
-    session: SessionId,
-    fate: Fate,
-}
-
-/// What whoever sent a message knows of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Fate {
-    /// Nothing yet, or never.
-    Unknown,
-    /// It became this turn.
-    Turn(TurnId),
-    /// It was refused.
-    Refused,
 }
 
 /// How a process ends.
@@ -174,7 +135,7 @@ impl Sim {
             End::Left => self.trace.push(format!("process {number} has ended")),
             End::Killed(under_way) => {
                 self.trace.push(format!("process {number} is killed"));
-                self.shared.lock().played.torn += under_way.len();
+                self.shared.lock().torn += under_way.len();
                 let tearing = self.storage.tear(&under_way, &self.odds.seed);
                 futures_util::FutureExt::now_or_never(tearing).expect("nothing waits");
             }
@@ -183,8 +144,9 @@ impl Sim {
 
     async fn live(&mut self, life: &mut Life) -> End {
         self.check_found(life).await;
-        // The scan runs beside the first operations.
+        // Both run beside the first operations.
         self.begin(life, Operation::Scan);
+        self.begin(life, Operation::Recover);
         while self.steps_left > 0 {
             self.steps_left -= 1;
             settle().await;
@@ -242,18 +204,6 @@ impl Sim {
 /// Waits until nothing moves: paused time goes on only then.
 async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await;
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Left> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set_fate(&self, number: usize, fate: Fate) {
-        if let Some(message) = self.lock().messages.get_mut(number) {
-            message.fate = fate;
-        }
-    }
 }
 
 /// The last steps, and what all of them amount to.

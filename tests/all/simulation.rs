@@ -39,8 +39,7 @@ fn whatever_happens_in_whatever_order_every_promise_is_kept() {
         return;
     }
     let seeds = asked("TURNSTILE_SEEDS").unwrap_or(SEEDS);
-    let (mut done, mut turns, mut torn) = (BTreeMap::new(), BTreeMap::new(), 0);
-    let (mut calls, mut tools) = (0, 0);
+    let (mut done, mut turns, mut met) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for played in play_all(seeds) {
         for (operation, count) in played.done {
             *done.entry(operation).or_insert(0) += count;
@@ -48,20 +47,49 @@ fn whatever_happens_in_whatever_order_every_promise_is_kept() {
         for (status, count) in played.turns {
             *turns.entry(status).or_insert(0) += count;
         }
-        torn += played.torn;
-        calls += played.interrupted.calls;
-        tools += played.interrupted.tools;
+        for (what, count) in played.met {
+            *met.entry(what).or_insert(0) += count;
+        }
     }
     // What never came about was not tried.
     let expected = [
-        "answer", "close", "create", "decide", "delete", "rename", "report", "restore", "resume",
-        "scan", "send", "stop",
+        "answer",
+        "archive",
+        "close",
+        "collect",
+        "compact",
+        "create",
+        "decide",
+        "delete",
+        "fork",
+        "purge",
+        "queue",
+        "recover",
+        "rename",
+        "report",
+        "restore",
+        "resume",
+        "scan",
+        "send",
+        "send waiting",
+        "stop",
+        "take back",
     ];
     assert_eq!(done.keys().copied().collect::<Vec<_>>(), expected, "{done:?}");
     let expected = ["cancelled", "completed", "failed", "idle", "suspended"];
     assert_eq!(turns.keys().map(String::as_str).collect::<Vec<_>>(), expected, "{turns:?}");
-    assert!(torn > 0, "no batch was ever on its way when a process was killed");
-    assert!(calls > 0 && tools > 0, "interrupted: {calls} model calls, {tools} tools");
+    let expected = [
+        "a batch was torn",
+        "a fork had turns",
+        "a log was destroyed",
+        "a message that waited began a turn",
+        "a message was held",
+        "a message was taken in",
+        "a model call was interrupted",
+        "a tool was interrupted",
+        "a turn began with a summary",
+    ];
+    assert_eq!(met.keys().copied().collect::<Vec<_>>(), expected, "{met:?}");
 }
 
 #[test]

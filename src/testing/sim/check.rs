@@ -1,13 +1,22 @@
 //! What must hold after every step of a simulation, and what must hold once nothing moves.
 
+mod count;
+mod lineage;
+mod messages;
+mod reach;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::id::TurnId;
-use crate::domain::turn::event::{ResultSource, TurnFact};
-use crate::store::error::StoreError;
-use crate::store::log::{LogId, LogKind, Revision};
+use crate::base::id::{SessionId, TurnId};
+use crate::domain::session::state::SessionState;
+use crate::domain::turn::state::TurnState;
+use crate::sessions::waiting::Undelivered;
+use crate::store::log::{LogId, LogKind, Removed, Revision};
+use crate::store::session_repo::StoredSession;
+use crate::store::turn_repo::StoredTurn;
+use crate::testing::sim::Sim;
+use crate::testing::sim::check::lineage::check_chains;
 use crate::testing::sim::life::Life;
-use crate::testing::sim::{Fate, Interrupted, Sim};
 
 /// What was seen of the logs so far.
 #[derive(Debug, Default)]
@@ -16,6 +25,62 @@ pub(super) struct Seen {
     revisions: BTreeMap<LogId, Revision>,
     /// How long the logs of turns are that have ended.
     ended: BTreeMap<TurnId, usize>,
+    /// The turns that each session refers to.
+    turns: BTreeMap<SessionId, Vec<TurnId>>,
+    /// The turns that some fork has inherited.
+    shared: BTreeSet<TurnId>,
+}
+
+/// All that there is once nothing moves.
+struct Found {
+    sessions: BTreeMap<SessionId, StoredSession>,
+    turns: BTreeMap<TurnId, StoredTurn>,
+    removed: Vec<Removed>,
+    undelivered: BTreeMap<SessionId, Undelivered>,
+}
+
+impl Found {
+    fn session(&self, session: &SessionId) -> &SessionState {
+        let found = self.sessions.get(session);
+        &found.unwrap_or_else(|| panic!("{session} is gone")).state
+    }
+
+    fn turn(&self, turn: &TurnId) -> &TurnState {
+        &self.turns.get(turn).unwrap_or_else(|| panic!("{turn} is gone")).state
+    }
+
+    fn undelivered_in(&self, session: &SessionId) -> &Undelivered {
+        self.undelivered.get(session).unwrap_or_else(|| panic!("{session} is gone"))
+    }
+
+    /// Whether a log is there, or can be restored.
+    fn has(&self, log: &LogId) -> bool {
+        let is_there = match log.kind() {
+            LogKind::Session => self.sessions.contains_key(log.id()),
+            LogKind::Turn => self.turns.contains_key(log.id()),
+        };
+        is_there || self.removed.iter().any(|removed| removed.log == *log)
+    }
+
+    async fn of(life: &Life) -> Self {
+        let sessions = life.session_logs.ids().await.expect("sessions can be listed");
+        let turns = life.turn_logs.ids().await.expect("turns can be listed");
+        let mut undelivered = BTreeMap::new();
+        for session in &sessions {
+            let kept = life.waiting.look(session).await.expect("what waits can be read");
+            undelivered.insert(session.clone(), kept);
+        }
+        let scan_session =
+            |id: SessionId| (id.clone(), life.session_logs.scan(&id).expect("it can be read"));
+        let scan_turn =
+            |id: TurnId| (id.clone(), life.turn_logs.scan(&id).expect("it can be read"));
+        Self {
+            sessions: sessions.into_iter().map(scan_session).collect(),
+            turns: turns.into_iter().map(scan_turn).collect(),
+            removed: life.plain.removed().await.expect("removals can be listed"),
+            undelivered,
+        }
+    }
 }
 
 impl Sim {
@@ -30,11 +95,14 @@ impl Sim {
     }
 
     /// After every step: each log can be read and begins with all that was acknowledged of it, what
-    /// has ended stays as it is, and no tool runs twice for one call.
+    /// has ended stays as it is, what a session refers to is there, and no tool runs twice for one
+    /// call.
     pub(super) async fn check_always(&mut self, life: &mut Life) {
         let acknowledged = self.storage.acknowledged();
+        let mut there = BTreeSet::new();
         for kind in [LogKind::Session, LogKind::Turn] {
             let logs = life.plain.list(kind).await.expect("logs can be listed");
+            there.extend(logs.iter().cloned());
             for log in logs {
                 let revision = life.plain.revision(&log).await.expect("it is there");
                 if self.seen.revisions.get(&log) == Some(&revision) {
@@ -47,6 +115,7 @@ impl Sim {
                 self.seen.revisions.insert(log, revision);
             }
         }
+        self.check_referred(&there);
         let runs = self.runs.all();
         let calls: BTreeSet<_> = runs.iter().collect();
         assert_eq!(calls.len(), runs.len(), "a tool ran twice for one call: {runs:?}");
@@ -55,11 +124,30 @@ impl Sim {
         }
     }
 
+    /// What a session refers to is there, whatever else is destroyed.
+    fn check_referred(&self, there: &BTreeSet<LogId>) {
+        for (session, turns) in &self.seen.turns {
+            let is_there = |log: Result<LogId, _>| there.contains(&log.expect("a log had it"));
+            if !is_there(LogId::session(session)) {
+                continue;
+            }
+            for turn in turns {
+                assert!(is_there(LogId::turn(turn)), "{turn} of {session} is gone");
+            }
+        }
+    }
+
     fn check_legal(&mut self, life: &Life, log: &LogId) {
         match log.kind() {
             LogKind::Session => {
-                let read = life.session_logs.scan(&log.id().into());
-                read.unwrap_or_else(|error| panic!("{log}: {error}"));
+                let session = SessionId::from(log.id());
+                let read = life.session_logs.scan(&session);
+                let state = read.unwrap_or_else(|error| panic!("{log}: {error}")).state;
+                let turns: Vec<_> = state.turns.into_iter().map(|turn| turn.id).collect();
+                let inherited = usize::try_from(state.header.seed_length.unwrap_or(0));
+                let inherited = turns.iter().take(inherited.expect("a few"));
+                self.seen.shared.extend(inherited.cloned());
+                self.seen.turns.insert(session, turns);
             }
             LogKind::Turn => {
                 let turn = TurnId::from(log.id());
@@ -75,69 +163,18 @@ impl Sim {
     }
 
     /// Once nothing moves: the index is what a fresh scan finds and what whoever followed it has,
-    /// every log that was acknowledged is there or can be restored, and every message is where
-    /// whoever sent it was told.
+    /// nothing is gone that somebody may need, every message is where whoever sent it was told, and
+    /// every session is a chain of turns.
     pub(super) async fn check_quiet(&mut self, life: &mut Life) {
         let list = life.sessions.list_sessions();
         assert_eq!(list, life.scanned().await, "the index, and a fresh scan");
         assert_eq!(life.followed(), list, "the index, and whoever followed it");
-        let removed = life.plain.removed().await.expect("removals can be listed");
-        for log in self.storage.acknowledged().keys() {
-            let is_there = life.plain.revision(log).await.is_ok();
-            let can_be_restored = removed.iter().any(|it| it.log == *log);
-            assert!(is_there || can_be_restored, "{log} is gone");
-        }
-        self.check_messages(life);
-        self.count_turns(life).await;
-    }
-
-    /// Each message is in exactly one turn of its session, or in none, as whoever sent it was told;
-    /// who was told nothing may find it once or not at all.
-    fn check_messages(&self, life: &Life) {
-        let messages = self.shared.lock().messages.clone();
-        for message in &messages {
-            let session = match life.session_logs.scan(&message.session) {
-                Ok(session) => session.state,
-                // What is deleted cannot be looked at.
-                Err(StoreError::NotFound(_)) => continue,
-                Err(error) => panic!("{error}"),
-            };
-            let turns = session.turns.iter().map(|turn| &turn.id);
-            let carries = |turn: &&TurnId| {
-                let turn = life.turn_logs.scan(turn).expect("what is referred to can be read");
-                turn.state.definition.input.plain_text() == message.text
-            };
-            let found: Vec<_> = turns.filter(carries).collect();
-            let is_right = match &message.fate {
-                Fate::Turn(turn) => found == [turn],
-                Fate::Refused => found.is_empty(),
-                Fate::Unknown => found.len() <= 1,
-            };
-            assert!(is_right, "{message:?} is in {found:?}");
-        }
-    }
-
-    /// How the turns stand in the end, and what had happened to them on the way.
-    async fn count_turns(&self, life: &Life) {
-        let turns = life.turn_logs.ids().await.expect("turns can be listed");
-        let (mut counts, mut interrupted) = (BTreeMap::new(), Interrupted::default());
-        for turn in &turns {
-            let turn = life.turn_logs.scan(turn).expect("it can be read");
-            *counts.entry(turn.state.status().to_string()).or_default() += 1;
-            for event in &turn.events {
-                match &event.fact {
-                    TurnFact::ModelCallFailed(failed) => {
-                        interrupted.calls += usize::from(failed.error.starts_with("interrupted"));
-                    }
-                    TurnFact::ToolResult(result) if result.source == ResultSource::Runtime => {
-                        let text = result.result.output.as_text().unwrap_or_default();
-                        interrupted.tools += usize::from(text.starts_with("Interrupted"));
-                    }
-                    _ => {}
-                }
-            }
-        }
-        let mut left = self.shared.lock();
-        (left.played.turns, left.played.interrupted) = (counts, interrupted);
+        let found = Found::of(life).await;
+        self.check_gone(&found);
+        self.check_garbage(life, &found).await;
+        self.check_messages(&found);
+        self.check_waiting(life, &found).await;
+        check_chains(&found);
+        self.count(&found);
     }
 }

@@ -52,14 +52,16 @@ pub(super) struct Life {
     followed: BTreeMap<SessionId, Arc<SessionIndexEntry>>,
     trouble: broadcast::Receiver<Trouble>,
     clock: Arc<HandClock>,
-    waiting: Arc<dyn Waiting>,
+    /// The messages that wait, without gates.
+    pub(super) waiting: Arc<dyn Waiting>,
     event_ids: Arc<EventIds>,
 }
 
 impl Life {
     pub(super) fn begin(sim: &Sim) -> Self {
         let tasks = Tasks::inline();
-        let Opened { gated, plain, live_text, waiting, event_ids } = sim.storage.open(&tasks);
+        let Opened { gated, plain, live_text, waiting, plain_waiting, event_ids } =
+            sim.storage.open(&tasks);
         let clock = Arc::clone(&sim.clock);
         let ids =
             Arc::new(Ids::new(Arc::<HandClock>::clone(&clock), FIRST_PROCESS + sim.processes));
@@ -98,7 +100,7 @@ impl Life {
             turns: Arc::new(runtime),
             clock: Arc::<HandClock>::clone(&clock),
             ids,
-            waiting: Arc::clone(&waiting),
+            waiting,
             event_ids: Arc::clone(&event_ids),
             zone: TimeZone::UTC,
             tasks: tasks.clone(),
@@ -116,7 +118,7 @@ impl Life {
             operations: Vec::new(),
             followed: BTreeMap::new(),
             clock,
-            waiting,
+            waiting: plain_waiting,
             event_ids,
         }
     }

@@ -1,33 +1,30 @@
 //! What people and programs do in a simulation. A new operation is a variant, a row, and an arm.
 
-use std::sync::Arc;
+mod answers;
+mod lineage;
+mod messages;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 
-use crate::base::id::{SessionId, ToolCallId, TurnId};
-use crate::domain::agent::RequestedAgent;
-use crate::domain::json::Json;
-use crate::domain::message::UserMessage;
-use crate::domain::turn::event::{Decision, ToolResultData};
-use crate::domain::turn::state::{ToolCall, TurnState};
-use crate::runtime::api::{Human, PermissionMode};
-use crate::runtime::error::AdvanceError;
+use crate::base::id::SessionId;
+use crate::runtime::error::{AdvanceError, ReadError};
 use crate::sessions::Sessions;
-use crate::sessions::api::{NewSession, SendMessageConfig};
+use crate::sessions::api::NewSession;
 use crate::sessions::error::SessionError;
 use crate::sessions::waiting::WaitingError;
 use crate::store::error::StoreError;
-use crate::testing::agents::AGENT;
+use crate::testing::sim::Sim;
 use crate::testing::sim::life::Life;
-use crate::testing::sim::seed::Seed;
-use crate::testing::sim::{Fate, Message, Sim};
 
 /// What can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation {
     Create,
     Send,
+    Queue,
+    TakeBack,
+    SendWaiting,
     Decide,
     Answer,
     Report,
@@ -35,26 +32,40 @@ pub(super) enum Operation {
     Resume,
     Close,
     Rename,
+    Archive,
+    Compact,
+    Fork,
     Delete,
     Restore,
+    Purge,
+    Collect,
     Scan,
+    Recover,
     Wait,
     Restart,
 }
 
 /// How often each happens, beside the others.
 pub(super) const OPERATIONS: &[(Operation, usize)] = &[
-    (Operation::Create, 4),
-    (Operation::Send, 22),
+    (Operation::Create, 3),
+    (Operation::Send, 12),
+    (Operation::Queue, 18),
+    (Operation::TakeBack, 3),
+    (Operation::SendWaiting, 6),
     (Operation::Decide, 14),
     (Operation::Answer, 10),
     (Operation::Report, 3),
     (Operation::Stop, 6),
-    (Operation::Resume, 9),
+    (Operation::Resume, 11),
     (Operation::Close, 4),
-    (Operation::Rename, 4),
-    (Operation::Delete, 4),
+    (Operation::Rename, 2),
+    (Operation::Archive, 3),
+    (Operation::Compact, 7),
+    (Operation::Fork, 3),
+    (Operation::Delete, 3),
     (Operation::Restore, 5),
+    (Operation::Purge, 1),
+    (Operation::Collect, 2),
     (Operation::Scan, 2),
     (Operation::Wait, 8),
     (Operation::Restart, 2),
@@ -69,11 +80,18 @@ impl Sim {
         let work = match operation {
             Operation::Create => self.create(sessions),
             Operation::Scan => async move { Ok(sessions.scan().await?) }.boxed(),
+            Operation::Recover => async move { sessions.recover_queues().await }.boxed(),
+            Operation::Collect => {
+                self.trace.push("collect".to_owned());
+                let (seed, shared) = (self.odds.seed.clone(), self.shared.clone());
+                lineage::collect(sessions, seed, shared).boxed()
+            }
             Operation::Wait | Operation::Restart => return,
             other => {
                 let all = self.shared.lock().sessions.clone();
-                let session = all.get(self.odds.seed.below(all.len()));
-                let Some(session) = session.cloned() else { return };
+                // The newer the likelier, so that some sessions grow long.
+                let back = self.odds.seed.below(self.odds.seed.below(all.len()) + 1);
+                let Some(session) = all.into_iter().rev().nth(back) else { return };
                 self.trace.push(format!("{other:?} in {session}"));
                 self.in_session(other, sessions, session)
             }
@@ -109,123 +127,38 @@ impl Sim {
     }
 
     fn in_session(&self, operation: Operation, sessions: Sessions, session: SessionId) -> Work {
-        let seed = self.odds.seed.clone();
+        let (seed, shared) = (self.odds.seed.clone(), self.shared.clone());
         match operation {
             Operation::Send => self.send(sessions, session),
-            Operation::Decide => decide(sessions, session, seed).boxed(),
-            Operation::Answer => answer(sessions, session, seed).boxed(),
-            Operation::Report => report(sessions, session, seed).boxed(),
-            Operation::Stop => stop(sessions, session).boxed(),
+            Operation::Queue => self.queue(sessions, session),
+            Operation::TakeBack => messages::take_back(sessions, session, seed, shared).boxed(),
+            Operation::SendWaiting => async move { sessions.send_waiting(&session).await }.boxed(),
+            Operation::Decide => answers::decide(sessions, session, seed).boxed(),
+            Operation::Answer => answers::answer(sessions, session, seed).boxed(),
+            Operation::Report => answers::report(sessions, session, seed).boxed(),
+            Operation::Stop => answers::stop(sessions, session).boxed(),
             Operation::Resume => async move { sessions.resume_turn(&session).await }.boxed(),
             Operation::Close => async move { sessions.close_interrupted(&session).await }.boxed(),
             Operation::Rename => {
                 async move { sessions.set_title(&session, "Renamed").await }.boxed()
             }
-            Operation::Delete => delete(sessions, session).boxed(),
+            Operation::Archive => {
+                let away = seed.chance(60);
+                async move { sessions.set_archived(&session, away).await }.boxed()
+            }
+            Operation::Compact => async move { sessions.compact(&session).await }.boxed(),
+            Operation::Fork => lineage::fork(sessions, session, seed, shared).boxed(),
+            Operation::Delete => lineage::delete(sessions, session).boxed(),
             Operation::Restore => async move { sessions.restore_session(&session).await }.boxed(),
-            Operation::Create | Operation::Scan | Operation::Wait | Operation::Restart => {
-                async { Ok(()) }.boxed()
-            }
+            Operation::Purge => lineage::purge(sessions, session, shared).boxed(),
+            Operation::Create
+            | Operation::Collect
+            | Operation::Scan
+            | Operation::Recover
+            | Operation::Wait
+            | Operation::Restart => async { Ok(()) }.boxed(),
         }
     }
-
-    fn send(&self, sessions: Sessions, session: SessionId) -> Work {
-        let (seed, shared) = (&self.odds.seed, self.shared.clone());
-        let config = SendMessageConfig {
-            permission: if seed.chance(30) { PermissionMode::Auto } else { PermissionMode::Manual },
-            human: if seed.chance(10) { Human::Unavailable } else { Human::Available },
-            ..SendMessageConfig::of(RequestedAgent::by_id(AGENT))
-        };
-        let (number, text) = {
-            let mut left = shared.lock();
-            let number = left.messages.len();
-            let text = format!("Message {number}.");
-            let (session, fate) = (session.clone(), Fate::Unknown);
-            left.messages.push(Message { text: text.clone(), session, fate });
-            (number, text)
-        };
-        async move {
-            let message = Arc::new(UserMessage::text(&text));
-            match sessions.send_message(&session, message, config).await {
-                Ok(turn) => {
-                    shared.set_fate(number, Fate::Turn(turn));
-                    Ok(())
-                }
-                Err(error) => {
-                    shared.set_fate(number, Fate::Refused);
-                    Err(error)
-                }
-            }
-        }
-        .boxed()
-    }
-}
-
-async fn latest(
-    sessions: &Sessions,
-    session: &SessionId,
-) -> Result<Option<TurnState>, SessionError> {
-    let state = sessions.get_session(session).await?;
-    let Some(latest) = state.latest() else { return Ok(None) };
-    Ok(Some(sessions.get_turn(&latest.id).await?.state))
-}
-
-/// One of the calls of the latest turn for which `is_meant` holds.
-async fn some_call(
-    sessions: &Sessions,
-    session: &SessionId,
-    seed: &Seed,
-    is_meant: fn(&ToolCall) -> bool,
-) -> Result<Option<(TurnId, ToolCallId)>, SessionError> {
-    let Some(turn) = latest(sessions, session).await? else { return Ok(None) };
-    let calls: Vec<_> = turn.unresolved().filter(|call| is_meant(call)).collect();
-    let call = calls.get(seed.below(calls.len()));
-    Ok(call.map(|call| (turn.id.clone(), call.id.clone())))
-}
-
-/// What was decided stands in the log.
-async fn decide(sessions: Sessions, session: SessionId, seed: Seed) -> Result<(), SessionError> {
-    let meant = some_call(&sessions, &session, &seed, ToolCall::awaits_permission).await?;
-    let Some((turn, call)) = meant else { return Ok(()) };
-    let decision = if seed.chance(70) { Decision::Allow } else { Decision::Deny };
-    let metadata = Some(Json::of(&serde_json::json!({ "reason": "as you like" })));
-    sessions.respond_to_permission(&turn, &call, decision, metadata).await?;
-    let decided = sessions.get_turn(&turn).await?.state;
-    let permission = decided.tool_calls.get(&call).and_then(|call| call.permission.as_ref());
-    assert!(permission.is_some_and(|it| it.resolved.is_some()), "{call} was decided on");
-    Ok(())
-}
-
-async fn answer(sessions: Sessions, session: SessionId, seed: Seed) -> Result<(), SessionError> {
-    let meant = some_call(&sessions, &session, &seed, ToolCall::awaits_async_result).await?;
-    let Some((turn, call)) = meant else { return Ok(()) };
-    let is_error = seed.chance(20);
-    let result = ToolResultData { output: Json::text("this"), is_error, metadata: None };
-    sessions.deliver_async_tool_result(&turn, &call, result).await
-}
-
-async fn report(sessions: Sessions, session: SessionId, seed: Seed) -> Result<(), SessionError> {
-    let meant = some_call(&sessions, &session, &seed, ToolCall::awaits_async_result).await?;
-    let Some((turn, call)) = meant else { return Ok(()) };
-    let progress = Json::of(&serde_json::json!({ "bytes": seed.below(100) }));
-    sessions.report_async_tool_progress(&turn, &call, progress).await
-}
-
-/// A turn that was stopped has ended.
-async fn stop(sessions: Sessions, session: SessionId) -> Result<(), SessionError> {
-    let Some(turn) = latest(&sessions, &session).await? else { return Ok(()) };
-    sessions.stop_turn(&turn.id, Some("enough")).await?;
-    let stopped = sessions.get_turn(&turn.id).await?.state;
-    assert!(stopped.terminal.is_some(), "{} was stopped and goes on", turn.id);
-    Ok(())
-}
-
-/// Nothing runs in a session that was deleted.
-async fn delete(sessions: Sessions, session: SessionId) -> Result<(), SessionError> {
-    sessions.delete_session(&session).await?;
-    let running = sessions.running();
-    assert!(running.iter().all(|(of, _)| *of != session), "{session} is deleted: {running:?}");
-    Ok(())
 }
 
 /// Whether the layer said no, as it may. Everything else is a fault: nothing here fails by itself.
@@ -236,20 +169,17 @@ fn is_refusal(error: &SessionError) -> bool {
     match error {
         SessionError::TurnNotSettled { .. }
         | SessionError::NothingToResume { .. }
-        | SessionError::NotInSession { .. }
         | SessionError::NothingToCompact(_)
         | SessionError::NoSummary { .. }
-        | SessionError::Entangled { .. }
-        | SessionError::Waiting(
-            WaitingError::Claimed(_) | WaitingError::Gone(_) | WaitingError::NoAgent(_),
-        )
+        | SessionError::Waiting(WaitingError::Claimed(_) | WaitingError::Gone(_))
         | SessionError::BeingDeleted(_)
         | SessionError::NotDeleted(_)
         | SessionError::Advance(AdvanceError::Refused(_)) => true,
-        SessionError::Store(error) => is_gone(error),
-        SessionError::Waiting(_)
+        SessionError::Store(error) | SessionError::Read(ReadError::Store(error)) => is_gone(error),
+        SessionError::NotInSession { .. }
+        | SessionError::Entangled { .. }
+        | SessionError::Waiting(_)
         | SessionError::Aside(_)
-        | SessionError::Read(_)
         | SessionError::Create(_)
         | SessionError::Advance(_)
         | SessionError::Folder(_)
@@ -263,6 +193,9 @@ impl Operation {
         match self {
             Self::Create => "create",
             Self::Send => "send",
+            Self::Queue => "queue",
+            Self::TakeBack => "take back",
+            Self::SendWaiting => "send waiting",
             Self::Decide => "decide",
             Self::Answer => "answer",
             Self::Report => "report",
@@ -270,9 +203,15 @@ impl Operation {
             Self::Resume => "resume",
             Self::Close => "close",
             Self::Rename => "rename",
+            Self::Archive => "archive",
+            Self::Compact => "compact",
+            Self::Fork => "fork",
             Self::Delete => "delete",
             Self::Restore => "restore",
+            Self::Purge => "purge",
+            Self::Collect => "collect",
             Self::Scan => "scan",
+            Self::Recover => "recover",
             Self::Wait => "wait",
             Self::Restart => "restart",
         }

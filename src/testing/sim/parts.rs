@@ -46,13 +46,13 @@ impl SimModel {
         Arc::new(Self { odds, descriptor: model() })
     }
 
-    fn script(&self) -> Vec<Play> {
+    fn script(&self, request: &ModelRequest) -> Vec<Play> {
         let seed = &self.odds.seed;
         let mut reply = Reply::new();
         for _ in 0..seed.below(3) {
             reply = if seed.chance(30) { reply.reasoning("Hm. ") } else { reply.text("So. ") };
         }
-        if seed.chance(60) {
+        if !request.tools.is_empty() && seed.chance(60) {
             for _ in 0..=seed.below(3) {
                 let names = [("read-file", 5), ("write-file", 5), ("ask-human", 1), ("deploy", 1)];
                 let arguments = match seed.weighted(&names) {
@@ -76,8 +76,8 @@ impl Model for SimModel {
         &self.descriptor
     }
 
-    fn stream(&self, _: ModelRequest, cancel: CancellationToken) -> DeltaStream {
-        let plays: VecDeque<_> = self.script().into();
+    fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> DeltaStream {
+        let plays: VecDeque<_> = self.script(&request).into();
         let ModelDescriptor { provider, model } = self.descriptor.clone();
         let report = Report { provider, model: Some(model), ..Report::default() };
         let (gates, report) = (self.odds.gates.clone(), Box::new(report));

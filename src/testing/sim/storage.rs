@@ -9,15 +9,14 @@ use async_trait::async_trait;
 
 use crate::base::id::EventIds;
 use crate::base::tasks::Tasks;
-use crate::domain::turn::live::{Delta, OpenCall};
 use crate::sessions::waiting::Waiting;
 use crate::sessions::waiting::memory::Memory;
-use crate::store::error::FileError;
 use crate::store::live_text::{self, LiveText};
 use crate::store::log::{LogId, Record};
 use crate::store::seam::{Durability, LogStore};
 use crate::store::{jsonl, memory};
 use crate::testing::clock::HandClock;
+use crate::testing::sim::gated::{GatedText, GatedWaiting};
 use crate::testing::sim::gates::Gates;
 use crate::testing::sim::seed::Seed;
 use crate::testing::store::scripted::{Change, ScriptedStore, Watch};
@@ -45,8 +44,10 @@ pub(super) struct Opened {
     pub(super) plain: Arc<dyn LogStore>,
     /// The texts of open calls.
     pub(super) live_text: Arc<dyn LiveText>,
-    /// The messages that wait.
+    /// The messages that wait: every change of them waits at a gate before and after it is made.
     pub(super) waiting: Arc<dyn Waiting>,
+    /// The same without gates.
+    pub(super) plain_waiting: Arc<dyn Waiting>,
     /// Their ids go on rising from process to process.
     pub(super) event_ids: Arc<EventIds>,
 }
@@ -83,13 +84,15 @@ impl Storage {
         let watch = Arc::<Ledger>::clone(&self.ledger);
         let gated = ScriptedStore::new(Arc::clone(&plain)).watched_by(watch);
         let all_gates = self.ledger.gates.clone();
-        let live_text = Arc::new(GatedText { inner: live_text, gates: all_gates });
-        let waiting: Arc<dyn Waiting> = match &self.medium {
+        let live_text = Arc::new(GatedText { inner: live_text, gates: all_gates.clone() });
+        let plain_waiting: Arc<dyn Waiting> = match &self.medium {
             Medium::Memory(..) => Arc::new(self.waiting.clone()),
             Medium::Files(home) => Arc::new(home.inbox_of(tasks)),
         };
+        let inner = Arc::clone(&plain_waiting);
+        let waiting = Arc::new(GatedWaiting { inner, gates: all_gates });
         let event_ids = Arc::clone(&self.event_ids);
-        Opened { gated: Arc::new(gated), plain, live_text, waiting, event_ids }
+        Opened { gated: Arc::new(gated), plain, live_text, waiting, plain_waiting, event_ids }
     }
 
     /// The folder of the logs, which is another one in every run; empty if there is none.
@@ -179,7 +182,7 @@ impl Watch for Ledger {
                 kept.under_way.insert(number, (log.clone(), batch.to_vec()));
                 Some(UnderWay(self, number))
             }
-            Change::Create(_) | Change::Remove | Change::Restore => None,
+            Change::Create(_) | Change::Remove | Change::Restore | Change::Destroy => None,
         };
         self.gates.pass(format!("before {} of {log}", name(change))).await;
     }
@@ -191,7 +194,7 @@ impl Watch for Ledger {
                 let mut kept = self.lock();
                 kept.acknowledged.entry(log.clone()).or_default().extend_from_slice(batch);
             }
-            Change::Remove | Change::Restore => {}
+            Change::Remove | Change::Restore | Change::Destroy => {}
         }
     }
 }
@@ -202,28 +205,6 @@ fn name(change: Change<'_>) -> &'static str {
         Change::Append(_) => "an append",
         Change::Remove => "the removal",
         Change::Restore => "the restoration",
-    }
-}
-
-/// Texts of open calls that wait at a gate before they are kept.
-#[derive(Debug)]
-struct GatedText {
-    inner: Arc<dyn LiveText>,
-    gates: Gates,
-}
-
-#[async_trait]
-impl LiveText for GatedText {
-    async fn put(&self, turn: &LogId, deltas: &[Delta]) -> Result<(), FileError> {
-        self.gates.pass(format!("the text of {turn}")).await;
-        self.inner.put(turn, deltas).await
-    }
-
-    async fn read(&self, turn: &LogId) -> Result<Option<OpenCall>, FileError> {
-        self.inner.read(turn).await
-    }
-
-    async fn drop_text(&self, turn: &LogId) -> Result<(), FileError> {
-        self.inner.drop_text(turn).await
+        Change::Destroy => "the destruction",
     }
 }

@@ -43,6 +43,8 @@ pub enum Change<'a> {
     Remove,
     /// It is put back.
     Restore,
+    /// What was taken out is destroyed.
+    Destroy,
 }
 
 #[derive(Debug, Default)]
@@ -187,7 +189,10 @@ impl LogStore for ScriptedStore {
     }
 
     async fn destroy(&self, removed: &Removed) -> Result<(), StoreError> {
-        self.inner.destroy(removed).await
+        self.before(&removed.log, Change::Destroy).await;
+        self.inner.destroy(removed).await?;
+        self.after(&removed.log, Change::Destroy).await;
+        Ok(())
     }
 
     async fn flush(&self, scope: Option<&LogId>) -> Result<(), FlushError> {

@@ -1,0 +1,80 @@
+//! Answers from outside, and stops.
+
+use crate::base::id::{SessionId, ToolCallId, TurnId};
+use crate::domain::json::Json;
+use crate::domain::turn::event::{Decision, ToolResultData};
+use crate::domain::turn::state::{ToolCall, TurnState};
+use crate::sessions::Sessions;
+use crate::sessions::error::SessionError;
+use crate::testing::sim::seed::Seed;
+
+async fn latest(
+    sessions: &Sessions,
+    session: &SessionId,
+) -> Result<Option<TurnState>, SessionError> {
+    let state = sessions.get_session(session).await?;
+    let Some(latest) = state.latest() else { return Ok(None) };
+    Ok(Some(sessions.get_turn(&latest.id).await?.state))
+}
+
+/// One of the calls of the latest turn for which `is_meant` holds.
+async fn some_call(
+    sessions: &Sessions,
+    session: &SessionId,
+    seed: &Seed,
+    is_meant: fn(&ToolCall) -> bool,
+) -> Result<Option<(TurnId, ToolCallId)>, SessionError> {
+    let Some(turn) = latest(sessions, session).await? else { return Ok(None) };
+    let calls: Vec<_> = turn.unresolved().filter(|call| is_meant(call)).collect();
+    let call = calls.get(seed.below(calls.len()));
+    Ok(call.map(|call| (turn.id.clone(), call.id.clone())))
+}
+
+/// What was decided stands in the log.
+pub(super) async fn decide(
+    sessions: Sessions,
+    session: SessionId,
+    seed: Seed,
+) -> Result<(), SessionError> {
+    let meant = some_call(&sessions, &session, &seed, ToolCall::awaits_permission).await?;
+    let Some((turn, call)) = meant else { return Ok(()) };
+    let decision = if seed.chance(70) { Decision::Allow } else { Decision::Deny };
+    let metadata = Some(Json::of(&serde_json::json!({ "reason": "as you like" })));
+    sessions.respond_to_permission(&turn, &call, decision, metadata).await?;
+    let decided = sessions.get_turn(&turn).await?.state;
+    let permission = decided.tool_calls.get(&call).and_then(|call| call.permission.as_ref());
+    assert!(permission.is_some_and(|it| it.resolved.is_some()), "{call} was decided on");
+    Ok(())
+}
+
+pub(super) async fn answer(
+    sessions: Sessions,
+    session: SessionId,
+    seed: Seed,
+) -> Result<(), SessionError> {
+    let meant = some_call(&sessions, &session, &seed, ToolCall::awaits_async_result).await?;
+    let Some((turn, call)) = meant else { return Ok(()) };
+    let is_error = seed.chance(20);
+    let result = ToolResultData { output: Json::text("this"), is_error, metadata: None };
+    sessions.deliver_async_tool_result(&turn, &call, result).await
+}
+
+pub(super) async fn report(
+    sessions: Sessions,
+    session: SessionId,
+    seed: Seed,
+) -> Result<(), SessionError> {
+    let meant = some_call(&sessions, &session, &seed, ToolCall::awaits_async_result).await?;
+    let Some((turn, call)) = meant else { return Ok(()) };
+    let progress = Json::of(&serde_json::json!({ "bytes": seed.below(100) }));
+    sessions.report_async_tool_progress(&turn, &call, progress).await
+}
+
+/// A turn that was stopped has ended.
+pub(super) async fn stop(sessions: Sessions, session: SessionId) -> Result<(), SessionError> {
+    let Some(turn) = latest(&sessions, &session).await? else { return Ok(()) };
+    sessions.stop_turn(&turn.id, Some("enough")).await?;
+    let stopped = sessions.get_turn(&turn.id).await?.state;
+    assert!(stopped.terminal.is_some(), "{} was stopped and goes on", turn.id);
+    Ok(())
+}
