@@ -128,7 +128,7 @@ impl List {
     pub fn put(&mut self, entry: &Arc<SessionIndexEntry>) {
         let session = entry.session_id.clone();
         let known = self.entries.get(&session);
-        let is_new = known.is_none();
+        let was_shown = known.map(|known| tree::shown_in(known, &self.entries));
         let moved = known.is_some_and(|known| known.archived != entry.archived);
         if moved {
             self.step_aside(&session);
@@ -139,8 +139,12 @@ impl List {
         }
         self.waiting.insert_of(entry);
         self.tree.put(old.as_deref(), entry, &self.entries);
-        let moves_others = moved || (is_new && self.tree.moves_others(entry, &self.entries));
-        let is_shown = self.is_shown(entry);
+        let shown = tree::shown_in(entry, &self.entries);
+        let moves_others = match was_shown {
+            Some(was_shown) => was_shown != shown,
+            None => self.tree.moves_others(entry, &self.entries),
+        };
+        let is_shown = shown == self.shown;
         let Some(filter) = &mut self.filter else { return };
         if moves_others {
             self.restart_filter();

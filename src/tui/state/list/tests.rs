@@ -108,6 +108,20 @@ fn what_is_put_away_takes_along_what_stands_under_it_and_leaves_the_cursor_behin
     check_rows(&list, &["a", "b", " b1", "c"]);
 }
 
+#[test]
+fn a_filter_loses_sight_of_what_comes_to_stand_under_something_that_is_put_away() {
+    let mut away = entry("a", "", 3);
+    away.archived = true;
+    let mut list = list(vec![away, child("a1", "a"), child("a3", "a2")]);
+    list.filter = Some(Filter::new());
+    list.restart_filter();
+    check_rows(&list, &["a3"]);
+    list.put(&Arc::new(child("a2", "a1")));
+    check_rows(&list, &[]);
+    list.show(Shown::Archived);
+    check_rows(&list, &["a", "a1", "a2", "a3"]);
+}
+
 fn any_entry() -> impl Strategy<Value = SessionIndexEntry> {
     let archived = prop::bool::weighted(0.3);
     (0..8u8, 0..4i64, "[ab]{0,2}", prop::option::of(0..8u8), archived).prop_map(

@@ -259,8 +259,9 @@ impl Tree {
 
     /// Whether what stands under an entry would stand elsewhere without it.
     pub(super) fn moves_others(&self, entry: &SessionIndexEntry, entries: &Entries) -> bool {
+        let shown = shown_in(entry, entries);
         let children = self.children_of(&entry.session_id, entries);
-        children.iter().any(|child| child.archived != entry.archived)
+        children.iter().any(|child| Shown::of(child) != shown)
     }
 
     fn children_of(&self, session: &SessionId, entries: &Entries) -> Vec<Arc<SessionIndexEntry>> {
