@@ -58,15 +58,12 @@ pub fn confirm(state: &State, confirm: &Confirm, (cols, rows): (usize, usize)) -
         About::Interrupted(_) => {
             let lines = choices::interrupted(state, confirm.arming, cols);
             let is_held = state.conversation.unsent.iter().any(|message| message.held);
-            let details = also(match is_held {
-                true => {
-                    "The last turn ended with the program. Closed, it stays as it is. Your text \
-                     waits behind what is held."
-                }
-                false => {
-                    "The last turn ended with the program. Resumed, it takes your text in; \
-                     closed, it stays as it is, and your text begins the next one."
-                }
+            let details = also(if is_held {
+                "The last turn ended with the program. Closed, it stays as it is. Your text waits \
+                 behind what is held."
+            } else {
+                "The last turn ended with the program. Resumed, it takes your text in; closed, it \
+                 stays as it is, and your text begins the next one."
             });
             Asked { title: "Interrupted", lines, details, yes: "close" }
         }

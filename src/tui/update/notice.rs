@@ -54,7 +54,7 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         }
         Notice::Queued { from, session } => unsent::queued(state, &from, session, out),
         Notice::UnsentChanged { session, messages } => {
-            unsent::changed(state, &session, messages, out)
+            unsent::changed(state, &session, messages, out);
         }
         Notice::TakenBack { session, event } => unsent::taken_back(state, &session, &event),
         Notice::Inspected(inspected) => events::inspected(state, inspected),

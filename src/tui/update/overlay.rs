@@ -147,13 +147,12 @@ fn confirmed(state: &mut State, about: About, out: &mut Effects) {
         }
         About::Interrupted(session) => {
             if may_write(state) {
-                tell(
-                    state,
-                    match unsent::is_held(state) {
-                        true => "Closing the interrupted turn",
-                        false => "Closing the interrupted turn; then your text is sent",
-                    },
-                );
+                let what = if unsent::is_held(state) {
+                    "Closing the interrupted turn"
+                } else {
+                    "Closing the interrupted turn; then your text is sent"
+                };
+                tell(state, what);
                 state.composer.send_after_close = Some(session.clone());
                 out.push(Effect::App(Command::CloseInterrupted(session)));
             }
@@ -169,13 +168,12 @@ pub(super) fn resume(state: &mut State, out: &mut Effects) {
     let About::Interrupted(session) = about.clone() else { return };
     close(state, out);
     if may_write(state) {
-        tell(
-            state,
-            match unsent::is_held(state) {
-                true => "Resuming the interrupted turn",
-                false => "Resuming the interrupted turn; it takes your text in",
-            },
-        );
+        let what = if unsent::is_held(state) {
+            "Resuming the interrupted turn"
+        } else {
+            "Resuming the interrupted turn; it takes your text in"
+        };
+        tell(state, what);
         out.push(Effect::App(Command::Resume(session)));
         composer::send_off(state, out);
     }

@@ -34,15 +34,12 @@ fn check_edited(state: &mut State, out: &mut Effects) {
     let was_changed = rewrite.changed().is_some();
     overlay::close(state, out);
     let older = hint::composer(state, ComposerAction::HistoryUp);
-    tell(
-        state,
-        match was_changed {
-            true => {
-                format!("The message is on its way as it was; {older} brings back what you wrote")
-            }
-            false => "The message is on its way".to_owned(),
-        },
-    );
+    let how = if was_changed {
+        format!("The message is on its way as it was; {older} brings back what you wrote")
+    } else {
+        "The message is on its way".to_owned()
+    };
+    tell(state, how);
 }
 
 /// Whether a message of the session on screen goes only when the person says so.

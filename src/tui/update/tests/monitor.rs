@@ -174,7 +174,6 @@ impl Monitor {
             }
             Command::Restore(_) => assert_eq!(pressed, Some(key("u"))),
             Command::Unsent(Unsent::TakeBack { .. }) => assert_eq!(pressed, Some(key("Alt-Up"))),
-            Command::Unsent(Unsent::Edit { .. }) => assert_eq!(pressed, Some(key("Enter"))),
             Command::Unsent(Unsent::Release(_)) => assert_eq!(pressed, Some(key("Alt-S"))),
             Command::Archive { archived, .. } => {
                 let undone = pressed == Some(key("u")) && !archived;
@@ -187,7 +186,9 @@ impl Monitor {
                 assert_eq!(pressed, Some(key("k")));
                 assert_eq!(self.last_key.map(|(key, _)| key), Some(key("Ctrl-X")));
             }
-            Command::Rename { .. } | Command::Purge(_) => assert_eq!(pressed, Some(key("Enter"))),
+            Command::Rename { .. } | Command::Purge(_) | Command::Unsent(Unsent::Edit { .. }) => {
+                assert_eq!(pressed, Some(key("Enter")));
+            }
             // `check_command` has looked at the first ones.
             Command::Decide(_)
             | Command::Answer { .. }

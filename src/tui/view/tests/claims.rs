@@ -281,7 +281,7 @@ fn on_the_smallest_screen_an_event_says_what_happened_before_when() {
         page: None,
     }));
     let shown = screen(&state, size);
-    assert!(row_with(&shown, "turn_cre").contains("1"), "{shown}");
+    assert!(row_with(&shown, "turn_cre").contains('1'), "{shown}");
 }
 
 #[test]
