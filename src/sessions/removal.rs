@@ -102,20 +102,35 @@ impl Sessions {
     pub async fn restore_session(&self, session: &SessionId) -> Result<(), SessionError> {
         let _lock = self.locks.lock(session).await;
         let last = self.last_deletion(session).await?;
-        let _queue = self.queue.lock(session).await;
-        // The messages first: nothing of a removal is found again once its log is back.
-        self.parts.waiting.bring_back(session, &last).await?;
-        if let Err(error) = self.parts.repo.store().restore(&last).await {
-            if let Err(error) = self.parts.waiting.set_aside(session, &last).await {
-                tracing::warn!(%session, %error, "what waits was not set aside again");
-            }
-            return Err(error.into());
-        }
-        self.queue_changed(session).await;
+        self.put_back(session, &last).await?;
+        self.settle_restored(session).await;
         if let Some(found) = self.look_at(session).await {
             self.index.put(found.entry, found.offset);
         }
         Ok(())
+    }
+
+    async fn put_back(&self, session: &SessionId, removed: &Removed) -> Result<(), SessionError> {
+        let _queue = self.queue.lock(session).await;
+        // The messages first: nothing of a removal is found again once its log is back.
+        self.parts.waiting.bring_back(session, removed).await?;
+        if let Err(error) = self.parts.repo.store().restore(removed).await {
+            if let Err(error) = self.parts.waiting.set_aside(session, removed).await {
+                tracing::warn!(%session, %error, "what waits was not set aside again");
+            }
+            return Err(error.into());
+        }
+        Ok(())
+    }
+
+    /// What was claimed when the session went may be what an earlier process had claimed.
+    async fn settle_restored(&self, session: &SessionId) {
+        self.unsettle(session);
+        let queue = self.lock_queue(session).await;
+        if let Err(error) = &queue {
+            tracing::warn!(%session, %error, "what was claimed is not settled");
+        }
+        self.queue_changed(session).await;
     }
 }
 

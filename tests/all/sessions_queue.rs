@@ -464,3 +464,19 @@ async fn what_waits_goes_with_a_deleted_session_and_comes_back_with_it() {
         assert_eq!(world.said(&session).await, ["first", "second"]);
     }
 }
+
+#[tokio::test]
+async fn what_was_claimed_in_a_deleted_session_waits_again_once_that_is_restored() {
+    for world in worlds() {
+        let (session, event) = (world.session().await, EventId::from(E1));
+        world.waiting.put(&session, &item(E1, "first", None)).await.expect("put");
+        world.waiting.claim(&session, std::slice::from_ref(&event)).await.expect("claimed");
+        let next = world.restarted();
+        next.sessions.delete_session(&session).await.expect("deleted");
+        next.sessions.recover_queues().await.expect("recovered");
+        next.sessions.take_back(&session, &event).await.expect_err("it is gone");
+        next.sessions.restore_session(&session).await.expect("restored");
+        assert_eq!(next.waits(&session).await, ["[first]"]);
+        assert_eq!(next.entry(&session).unsent, 1);
+    }
+}
