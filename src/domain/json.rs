@@ -252,25 +252,23 @@ fn without_spaces(json: &str) -> String {
 /// Whether valid JSON holds an escape for half of a surrogate pair without its other half.
 #[must_use]
 pub fn has_lone_surrogate(json: &str) -> bool {
-    let (mut from, mut low_is_due_at) = (0, None);
-    // In JSON a backslash always begins an escape, of which the next character belongs to it.
-    while let Some(found) = memchr::memchr(b'\\', json.as_bytes().get(from..).unwrap_or_default()) {
-        let at = from + found;
-        from = at + 2;
+    let mut low_is_due_at = None;
+    memchr::memmem::find_iter(json.as_bytes(), b"\\u").any(|at| {
+        let before = json.as_bytes().get(..at).unwrap_or_default();
+        let slashes = before.iter().rev().take_while(|&&byte| byte == b'\\').count();
+        if slashes % 2 == 1 {
+            return false; // an escaped backslash before a plain `u`
+        }
         let next = at + 6;
-        let is_lone = match code_at(json, at) {
+        match code_at(json, at) {
             Some(0xD800..=0xDBFF) => {
                 low_is_due_at = Some(next);
                 !matches!(code_at(json, next), Some(0xDC00..=0xDFFF))
             }
             Some(0xDC00..=0xDFFF) => low_is_due_at != Some(at),
             Some(_) | None => false,
-        };
-        if is_lone {
-            return true;
         }
-    }
-    false
+    })
 }
 
 /// The code of the escape that stands here, if one does.
