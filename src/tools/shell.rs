@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::domain::agent::{Execution, ToolDescriptor};
 use crate::domain::json::Json;
 use crate::domain::permission::plan::Plan;
-use crate::domain::tool::ResultMetadata;
+use crate::domain::tool::{Cut, ResultMetadata};
 use crate::domain::turn::event::ToolResultData;
 use crate::tools::files::{Absent, Folder};
 use crate::tools::input::{self, InputError};
@@ -56,9 +56,13 @@ const SECRET_WHOLE_WORDS: [&str; 1] = ["PAT"];
 /// What such names end with, as a word of its own; `SSH_AUTH_SOCK` is no secret.
 const SECRET_LAST_WORDS: [&str; 1] = ["AUTH"];
 
+/// What is no secret although it holds such a word: the name of a program that asks a person for one
+/// (`GIT_ASKPASS`, `SSH_ASKPASS_REQUIRE`).
+const HARMLESS_WORD: &str = "ASKPASS";
+
 /// Whether the name of a variable says that it holds a secret, whatever the case of its letters.
 fn names_a_secret(name: &OsStr) -> bool {
-    let upper = name.to_string_lossy().to_uppercase();
+    let upper = name.to_string_lossy().to_uppercase().replace(HARMLESS_WORD, "");
     SECRET_WORDS.iter().any(|word| upper.contains(word))
         || upper.split('_').any(|word| SECRET_WHOLE_WORDS.contains(&word))
         || upper.rsplit('_').next().is_some_and(|word| SECRET_LAST_WORDS.contains(&word))
@@ -197,6 +201,7 @@ fn result(ended: Ended, recorded: Recorded, timeout: Duration) -> ToolResultData
         exit_code: ended.status.code(),
         signal: ended.status.signal(),
         whole_output: whole.map(|path| path.to_string_lossy().into_owned()),
+        cut: (ended.by == By::Cancel).then_some(Cut::Stopped),
         ..ResultMetadata::summary(summary)
     };
     let is_error = ended.by != By::Itself || !ended.status.success();
@@ -288,11 +293,13 @@ mod tests {
     #[test]
     fn variables_that_hold_secrets_are_known_by_their_names() {
         let names = "GITHUB_TOKEN my_api_key DB_PASSWORD DB_PASS PGPASS GH_PAT NPM_CONFIG__AUTH \
-                     REDIS_AUTH DATABASE_URL";
+                     REDIS_AUTH DATABASE_URL ASKPASS_TOKEN";
         for name in names.split_whitespace() {
             assert!(names_a_secret(OsStr::new(name)), "{name}");
         }
-        for name in ["PATH", "GIT_AUTHOR_NAME", "SSH_AUTH_SOCK", "PATTERN", "HOME", "LANG"] {
+        let names = "PATH GIT_AUTHOR_NAME SSH_AUTH_SOCK PATTERN HOME LANG GIT_ASKPASS SSH_ASKPASS \
+                     SSH_ASKPASS_REQUIRE";
+        for name in names.split_whitespace() {
             assert!(!names_a_secret(OsStr::new(name)), "{name}");
         }
     }
@@ -358,6 +365,7 @@ mod tests {
         let (ran, ()) = tokio::join!(run(&rig, command), cancel);
         let text = "half\ncleaned\n[the call was cancelled]\n".to_owned();
         let metadata = summary(0, "the call was cancelled, 2 lines");
+        let metadata = ResultMetadata { cut: Some(Cut::Stopped), ..metadata };
         assert_eq!(ran, Ran { text, is_error: true, metadata });
     }
 
