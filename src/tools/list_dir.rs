@@ -8,17 +8,16 @@ use async_trait::async_trait;
 use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio_util::sync::CancellationToken;
 
 use crate::domain::agent::{Execution, ToolDescriptor};
 use crate::domain::json::Json;
-use crate::domain::permission::plan::{LocatedPath, Plan};
+use crate::domain::permission::plan::Plan;
 use crate::domain::tool::ResultMetadata;
 use crate::domain::turn::event::ToolResultData;
 use crate::tools::input::{self, InputError};
 use crate::tools::output::{Lines, count};
-use crate::tools::tool::{Tool, ToolContext, ToolError, blocking, located, text_result};
-use crate::tools::walk::{Entry, MayRead, Walk, shown};
+use crate::tools::tool::{Tool, ToolContext, ToolError, text_result};
+use crate::tools::walk::{Entry, Scope, Walk, named, shown, walking};
 
 /// The tool `list-dir`.
 #[derive(Debug)]
@@ -79,14 +78,8 @@ impl Tool for ListDir {
 
     async fn run(&self, input: &Json, context: &ToolContext) -> Result<ToolResultData, ToolError> {
         let (path, depth) = read(input)?;
-        let root = located(&context.permit.plan().reads, &path)?.clone();
-        let (may_read, cancel) = (MayRead::of(context), context.cancel.clone());
-        let bytes_max = context.output_bytes_max;
-        blocking(&context.tasks, move || {
-            let listing = list(&root, depth, may_read, &cancel)?;
-            Ok::<_, ToolError>(listing.into_result(bytes_max))
-        })
-        .await
+        walking(&path, context, move |scope| Ok(list(scope, depth)?.into_result(scope.bytes_max)))
+            .await
     }
 }
 
@@ -96,7 +89,7 @@ fn read(input: &Json) -> Result<(String, usize), InputError> {
     if depth > DEPTH_MAX {
         return Err(InputError::field("depth", format!("it is {depth}, more than {DEPTH_MAX}")));
     }
-    Ok((path.unwrap_or_else(|| ".".to_owned()), depth.into()))
+    Ok((named(path), depth.into()))
 }
 
 struct Listing {
@@ -105,18 +98,10 @@ struct Listing {
     unreadable: usize,
 }
 
-fn list(
-    root: &LocatedPath,
-    depth: usize,
-    may_read: MayRead,
-    cancel: &CancellationToken,
-) -> Result<Listing, ToolError> {
-    let mut walk = Walk::through(root, Some(depth), may_read)?;
+fn list(scope: &Scope, depth: usize) -> Result<Listing, ToolError> {
+    let mut walk = Walk::through(&scope.root, Some(depth), scope.may_read.clone())?;
     let (mut entries, mut has_more) = (BTreeSet::new(), false);
-    while let Some(entry) = walk.next() {
-        if cancel.is_cancelled() {
-            return Err(ToolError::Cancelled);
-        }
+    while let Some(entry) = walk.step(&scope.cancel)? {
         if entries.len() == ENTRIES_MAX {
             has_more = true;
             break;

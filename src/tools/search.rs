@@ -7,7 +7,6 @@ use globset::{GlobBuilder, GlobMatcher};
 use regex::bytes::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio_util::sync::CancellationToken;
 
 use crate::domain::agent::{Execution, ToolDescriptor};
 use crate::domain::json::Json;
@@ -18,8 +17,8 @@ use crate::tools::files::{FileError, OpenFile};
 use crate::tools::input::{self, InputError};
 use crate::tools::lines::Content;
 use crate::tools::output::{Lines, clip_line, count};
-use crate::tools::tool::{Tool, ToolContext, ToolError, blocking, located, text_result};
-use crate::tools::walk::{Entry, MayRead, Walk, shown};
+use crate::tools::tool::{Tool, ToolContext, ToolError, text_result};
+use crate::tools::walk::{Entry, Scope, Walk, named, shown, walking};
 
 /// The tool `search`.
 #[derive(Debug)]
@@ -101,21 +100,13 @@ impl Tool for Search {
     async fn run(&self, input: &Json, context: &ToolContext) -> Result<ToolResultData, ToolError> {
         let (path, input) = read(input)?;
         let wanted = Wanted::new(&input)?;
-        let root = located(&context.permit.plan().reads, &path)?.clone();
-        let (may_read, cancel) = (MayRead::of(context), context.cancel.clone());
-        let bytes_max = context.output_bytes_max;
-        blocking(&context.tasks, move || {
-            let mut hits = Hits::new(bytes_max);
-            search(&root, &wanted, &may_read, &mut hits, &cancel)?;
-            Ok::<_, ToolError>(hits.into_result())
-        })
-        .await
+        walking(&path, context, move |scope| Ok(search(scope, &wanted)?.into_result())).await
     }
 }
 
 fn read(input: &Json) -> Result<(String, Input), InputError> {
     let mut input: Input = input::read(input)?;
-    let path = input.path.take().unwrap_or_else(|| ".".to_owned());
+    let path = named(input.path.take());
     Ok((path, input))
 }
 
@@ -157,26 +148,19 @@ impl Wanted {
     }
 }
 
-fn search(
-    root: &LocatedPath,
-    wanted: &Wanted,
-    may_read: &MayRead,
-    hits: &mut Hits,
-    cancel: &CancellationToken,
-) -> Result<(), ToolError> {
+fn search(scope: &Scope, wanted: &Wanted) -> Result<Hits, ToolError> {
+    let Scope { root, may_read, cancel, bytes_max } = scope;
+    let mut hits = Hits::new(*bytes_max);
     let mut walk = match Walk::through(root, None, may_read.clone()) {
         Ok(walk) => walk,
         Err(FileError::NotAFolder { .. }) => {
             let file = OpenFile::open(Path::new(&root.resolved))?;
             hits.look_into(file, root, &wanted.pattern);
-            return Ok(());
+            return Ok(hits);
         }
         Err(error) => return Err(error.into()),
     };
-    while let Some(entry) = walk.next() {
-        if cancel.is_cancelled() {
-            return Err(ToolError::Cancelled);
-        }
+    while let Some(entry) = walk.step(cancel)? {
         if hits.is_full {
             break;
         }
@@ -192,7 +176,7 @@ fn search(
     // Nobody expects git's own files to be searched.
     hits.closed += walk.closed().iter().filter(|folder| !folder.ends_with(".git")).count();
     hits.unreadable += walk.unreadable();
-    Ok(())
+    Ok(hits)
 }
 
 /// The file of an entry; `None` if it is gone, or no longer a file.

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ignore::WalkBuilder;
+use tokio_util::sync::CancellationToken;
 
 use crate::domain::permission::decide::ReadGuard;
 use crate::domain::permission::plan::LocatedPath;
 use crate::domain::permission::rule::Ruling;
+use crate::domain::turn::event::ToolResultData;
 use crate::tools::files::{Absent, FileError, Folder};
-use crate::tools::tool::{Permit, ToolContext};
+use crate::tools::tool::{Permit, ToolContext, ToolError, blocking, located};
 
 /// What a call may read below the paths of its plan.
 #[derive(Clone)]
@@ -32,6 +34,35 @@ impl MayRead {
             (Ruling::Ask, Permit::Allowed(_)) | (Ruling::Deny, _) => false,
         }
     }
+}
+
+/// What a tool that walks is given: the place that the call may read, what it may read below it, and
+/// when to stop.
+pub(crate) struct Scope {
+    pub(crate) root: LocatedPath,
+    pub(crate) may_read: MayRead,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) bytes_max: usize,
+}
+
+/// Does what a tool does by walking from `path` on, where it may block.
+pub(crate) async fn walking(
+    path: &str,
+    context: &ToolContext,
+    work: impl FnOnce(&Scope) -> Result<ToolResultData, ToolError> + Send + 'static,
+) -> Result<ToolResultData, ToolError> {
+    let scope = Scope {
+        root: located(&context.permit.plan().reads, path)?.clone(),
+        may_read: MayRead::of(context),
+        cancel: context.cancel.clone(),
+        bytes_max: context.output_bytes_max,
+    };
+    blocking(&context.tasks, move || work(&scope)).await
+}
+
+/// The folder or file that an input names; by default the session's folder.
+pub(crate) fn named(path: Option<String>) -> String {
+    path.unwrap_or_else(|| ".".to_owned())
 }
 
 /// A walk through a folder, in the order of names.
@@ -83,6 +114,28 @@ impl Walk {
         Ok(Self { root: root.clone(), handle, steps: builder.build(), closed, unreadable: 0 })
     }
 
+    /// What it comes upon next, unless the call is cancelled.
+    pub(crate) fn step(&mut self, cancel: &CancellationToken) -> Result<Option<Entry>, ToolError> {
+        loop {
+            if cancel.is_cancelled() {
+                return Err(ToolError::Cancelled);
+            }
+            let Some(step) = self.steps.next() else { return Ok(None) };
+            let Ok(step) = step else {
+                self.unreadable += 1;
+                continue;
+            };
+            match relative(&self.root, step.path()) {
+                Some(relative) if step.depth() > 0 => {
+                    let path = below(&self.root, relative);
+                    let is_file = step.file_type().is_some_and(|kind| kind.is_file());
+                    return Ok(Some(Entry { relative: relative.to_owned(), path, is_file }));
+                }
+                Some(_) | None => {}
+            }
+        }
+    }
+
     /// The folder that holds an entry, opened without following a link. What a walk comes upon may
     /// be replaced before it is looked at.
     pub(crate) fn folder_of(&self, entry: &Entry) -> Result<Folder, FileError> {
@@ -97,27 +150,6 @@ impl Walk {
     /// How many folders could not be read.
     pub(crate) fn unreadable(&self) -> usize {
         self.unreadable
-    }
-}
-
-impl Iterator for Walk {
-    type Item = Entry;
-
-    fn next(&mut self) -> Option<Entry> {
-        loop {
-            let Ok(step) = self.steps.next()? else {
-                self.unreadable += 1;
-                continue;
-            };
-            match relative(&self.root, step.path()) {
-                Some(relative) if step.depth() > 0 => {
-                    let path = below(&self.root, relative);
-                    let is_file = step.file_type().is_some_and(|kind| kind.is_file());
-                    return Some(Entry { relative: relative.to_owned(), path, is_file });
-                }
-                Some(_) | None => {}
-            }
-        }
     }
 }
 
