@@ -88,9 +88,9 @@ pub(super) fn doctor(common: &Common) -> Result<Exit, Problem> {
     };
     let mut findings = Findings { text: String::new(), exit: Exit::Done };
     findings.heading(&format!("turnstile {}", env!("CARGO_PKG_VERSION")));
-    let has_folder = places(&mut findings, &setting.loaded);
     let configuration =
         if broken.is_some() { Configuration::Unusable } else { Configuration::Usable };
+    let has_folder = places(&mut findings, &setting.loaded, configuration);
     match broken.or_else(|| chat::keymap(&setting.loaded.config).err()) {
         Some(problem) => findings.wrong("cannot be used", problem.text()),
         None => configured(&mut findings, &setting.loaded),
@@ -111,7 +111,18 @@ pub(super) fn doctor(common: &Common) -> Result<Exit, Problem> {
                 }
                 findings.heading("\nModels");
                 answerer(&mut findings, &app, configuration).await?;
-                models(&mut findings, &app, &providers, &keys).await
+                match configuration {
+                    Configuration::Usable => models(&mut findings, &app, &providers).await?,
+                    // Which providers there are is in what cannot be read.
+                    Configuration::Unusable => {}
+                }
+                for key in keys {
+                    findings.line(
+                        key,
+                        "is set; name its service in [providers.<name>] with key = { env = \"…\" }",
+                    );
+                }
+                Ok(())
             }
             Err(error) => {
                 findings.wrong("start", &error.to_string());
@@ -124,12 +135,17 @@ pub(super) fn doctor(common: &Common) -> Result<Exit, Problem> {
 }
 
 /// Says where everything is; whether the work directory is a folder.
-fn places(findings: &mut Findings, loaded: &Loaded) -> bool {
+fn places(findings: &mut Findings, loaded: &Loaded, configuration: Configuration) -> bool {
     findings.heading("\nPlaces");
     findings.line("work directory", &located(&loaded.paths.work_dir));
     let has_folder = work_dir(findings, loaded);
     let config = &loaded.paths.config_file;
-    let there = if config.path.exists() { "" } else { "; not there, the defaults hold" };
+    let there = match (config.path.exists(), configuration) {
+        (true, _) => "",
+        (false, Configuration::Usable) => "; not there, the defaults hold",
+        // What cannot be used is told next, and no default helps then.
+        (false, Configuration::Unusable) => "; not there",
+    };
     findings.line("configuration", &format!("{}{there}", located(config)));
     has_folder
 }
@@ -244,24 +260,23 @@ async fn answerer(
     findings.flush()
 }
 
-async fn models(
-    findings: &mut Findings,
-    app: &App,
-    providers: &[String],
-    keys: &[&str],
-) -> Result<(), Problem> {
+/// Says which models there are. A configured provider that cannot be asked is something wrong; that no
+/// server runs on this machine is not.
+async fn models(findings: &mut Findings, app: &App, providers: &[String]) -> Result<(), Problem> {
     let graph = app.graph();
     let local = graph.models.local_servers(crate::models::registry::LOCAL_WAIT).await;
     for provider in providers {
-        let said = match graph.models.ask_for_models(provider, SERVER_WAIT).await {
-            Ok(models) => format!("{} models: {}", models.len(), few(&models)),
+        match graph.models.ask_for_models(provider, SERVER_WAIT).await {
+            Ok(models) => {
+                findings.line(provider, &format!("{} models: {}", models.len(), few(&models)));
+            }
             Err(error) => {
                 let said = error.to_string();
                 // The row names it already.
-                said.strip_prefix(&format!("{provider}: ")).map(str::to_owned).unwrap_or(said)
+                let row = format!("{provider}: ");
+                findings.wrong(provider, said.strip_prefix(&row).unwrap_or(&said));
             }
-        };
-        findings.line(provider, &said);
+        }
         findings.flush()?;
     }
     for server in local.iter().filter(|server| !providers.contains(&server.provider)) {
@@ -273,16 +288,12 @@ async fn models(
             "this machine",
             "no server answers at the usual places of Ollama, llama.cpp, LM Studio and vLLM",
         );
-    }
-    for key in keys {
-        findings
-            .line(key, "is set; name its service in [providers.<name>] with key = { env = \"…\" }");
-    }
-    if providers.is_empty() && local.is_empty() {
-        findings.line(
-            "",
-            "connect a model with a [providers.<name>] table; config.example.toml shows how",
-        );
+        if providers.is_empty() {
+            findings.line(
+                "",
+                "connect a model with a [providers.<name>] table; config.example.toml shows how",
+            );
+        }
     }
     Ok(())
 }
