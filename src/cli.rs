@@ -4,7 +4,6 @@
 pub mod args;
 mod chat;
 mod doctor;
-mod gc;
 mod report;
 mod run;
 mod sessions;

@@ -96,6 +96,11 @@ pub enum Command {
     /// error.
     Run(Run),
     /// List, show, name, fork, put away or remove sessions
+    ///
+    /// Exit codes: 0 done, 1 it cannot be done (no such session, or not as it stands), 2 bad
+    /// arguments or configuration, 3 trouble with the disk, or another turnstile holds the folder.
+    ///
+    /// Of several sessions each is tried; the highest code of them is the code of all.
     #[command(subcommand)]
     Sessions(Sessions),
     /// Say what was found: folders, configuration, sessions, models, terminal
@@ -137,7 +142,7 @@ pub enum Sessions {
         #[arg(long)]
         json: bool,
         /// List those that were removed and can still be restored
-        #[arg(long)]
+        #[arg(long, conflicts_with = "all")]
         deleted: bool,
     },
     /// Print a session
@@ -152,7 +157,7 @@ pub enum Sessions {
     Rename {
         /// The session
         id: String,
-        /// Its name
+        /// Its name; white space around it is left out
         title: String,
     },
     /// Put sessions away: they are kept, and not listed

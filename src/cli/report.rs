@@ -36,6 +36,11 @@ impl Exit {
             Self::Interrupted => 130,
         }
     }
+
+    /// The one with the higher code, of what is done about several things.
+    pub(super) fn or_worse(self, other: Self) -> Self {
+        if other.code() > self.code() { other } else { self }
+    }
 }
 
 /// What kept a command from being done.

@@ -156,7 +156,7 @@ fn cut_off(finish_reason: &str) -> Option<&'static str> {
     }
 }
 
-fn not_created(error: &CreateError) -> Problem {
+pub(super) fn not_created(error: &CreateError) -> Problem {
     let exit = match error {
         CreateError::Resolve(_) => Exit::Usage,
         CreateError::Store(_) => Exit::Disk,
@@ -164,7 +164,7 @@ fn not_created(error: &CreateError) -> Problem {
     Problem::of(exit, error)
 }
 
-fn not_advanced(error: &AdvanceError) -> Problem {
+pub(super) fn not_advanced(error: &AdvanceError) -> Problem {
     let exit = match error {
         AdvanceError::ModelGone { .. } => Exit::Usage,
         AdvanceError::Read(_) | AdvanceError::Context(_) | AdvanceError::Store(_) => Exit::Disk,

@@ -1,6 +1,7 @@
 //! `turnstile sessions`: listing, showing, naming, forking, putting away, removing and restoring them.
 
 mod deleted;
+mod gc;
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -9,13 +10,16 @@ use crate::app::{Access, App};
 use crate::base::id::{SessionId, TurnId};
 use crate::base::sanitize;
 use crate::cli::args::{Common, Sessions};
-use crate::cli::gc::gc;
 use crate::cli::report::{Exit, Problem, print, readable, tell};
+use crate::cli::run::{not_advanced, not_created};
+use crate::cli::sessions::gc::gc;
 use crate::cli::start::{Setting, problem, threads};
 use crate::domain::session::entry::{LatestTurnStatus, SessionIndexEntry};
 use crate::domain::session::state::SessionState;
 use crate::domain::turn::state::{Terminal, TerminalKind, TurnState};
+use crate::runtime::error::ReadError;
 use crate::sessions::error::SessionError;
+use crate::sessions::waiting::WaitingError;
 use crate::store::error::StoreError;
 
 /// Does what is asked with sessions.
@@ -49,8 +53,8 @@ pub(super) fn sessions(common: &Common, sessions: &Sessions) -> Result<Exit, Pro
             Sessions::Rm { ids, json } => remove(&app, ids, *json).await,
             Sessions::Restore { ids, json } => deleted::restore(&app, ids, *json).await,
         };
-        app.shut_down().await.map_err(|error| Problem::of(Exit::Disk, &error))?;
-        done
+        let left = app.shut_down().await.map_err(|error| Problem::of(Exit::Disk, &error));
+        done.and_then(|exit| left.map(|()| exit))
     })
 }
 
@@ -182,6 +186,10 @@ fn ending(turn: &TurnState) -> String {
 }
 
 async fn rename(app: &App, id: &str, title: &str) -> Result<Exit, Problem> {
+    let title = title.trim();
+    if title.is_empty() {
+        return Err(Problem::new(Exit::Usage, "the title is blank; say what the session is about"));
+    }
     let session = SessionId::from(id);
     let named = app.graph().sessions.set_title(&session, title).await;
     named.map_err(|error| refusal(&error))?;
@@ -190,20 +198,10 @@ async fn rename(app: &App, id: &str, title: &str) -> Result<Exit, Problem> {
 }
 
 async fn archive(app: &App, ids: &[String], archived: bool) -> Result<Exit, Problem> {
-    let mut exit = Exit::Done;
     let done = if archived { "archived" } else { "unarchived" };
-    for id in ids {
-        let session = SessionId::from(id.as_str());
-        match app.graph().sessions.set_archived(&session, archived).await {
-            Ok(()) => print(&format!("{done} {id}\n"))?,
-            Err(error) => {
-                let problem = refusal(&error);
-                exit = problem.exit();
-                tell(&problem);
-            }
-        }
-    }
-    Ok(exit)
+    let said = Said { done, json: false };
+    each(ids, said, async |session| app.graph().sessions.set_archived(session, archived).await)
+        .await
 }
 
 async fn fork(app: &App, id: &str, at: Option<&str>) -> Result<Exit, Problem> {
@@ -221,15 +219,39 @@ async fn fork(app: &App, id: &str, at: Option<&str>) -> Result<Exit, Problem> {
 }
 
 async fn remove(app: &App, ids: &[String], json: bool) -> Result<Exit, Problem> {
+    each(ids, Said { done: "removed", json }, async |session| app.delete_session(session).await)
+        .await
+}
+
+/// What is said of a session with which something was done.
+#[derive(Clone, Copy)]
+struct Said {
+    done: &'static str,
+    /// As a line of JSON.
+    json: bool,
+}
+
+impl Said {
+    fn line(self, id: &str) -> String {
+        let Self { done, json } = self;
+        if json { format!("{}\n", serde_json::json!({done: id})) } else { format!("{done} {id}\n") }
+    }
+}
+
+/// Does something with each of several sessions. One with which it cannot be done is named, and keeps
+/// it from none of the others.
+async fn each(
+    ids: &[String],
+    said: Said,
+    act: impl AsyncFn(&SessionId) -> Result<(), SessionError>,
+) -> Result<Exit, Problem> {
     let mut exit = Exit::Done;
     for id in ids {
-        let session = SessionId::from(id.as_str());
-        match app.delete_session(&session).await {
-            Ok(()) if json => print(&format!("{}\n", serde_json::json!({"removed": id})))?,
-            Ok(()) => print(&format!("removed {id}\n"))?,
+        match act(&SessionId::from(id.as_str())).await {
+            Ok(()) => print(&said.line(id))?,
             Err(error) => {
                 let problem = refusal(&error);
-                exit = problem.exit();
+                exit = exit.or_worse(problem.exit());
                 tell(&problem);
             }
         }
@@ -239,10 +261,47 @@ async fn remove(app: &App, ids: &[String], json: bool) -> Result<Exit, Problem> 
 
 fn refusal(error: &SessionError) -> Problem {
     let exit = match error {
-        SessionError::Store(StoreError::Id(_)) => Exit::Usage,
-        SessionError::Store(StoreError::NotFound(_)) => Exit::Failed,
-        SessionError::Store(_) | SessionError::Read(_) => Exit::Disk,
-        _ => Exit::Failed,
+        SessionError::Store(error) | SessionError::Read(ReadError::Store(error)) => code_of(error),
+        SessionError::Waiting(error) => match error {
+            WaitingError::File(_) | WaitingError::Locked(_) => Exit::Disk,
+            WaitingError::Claimed(_)
+            | WaitingError::Gone(_)
+            | WaitingError::NoAgent(_)
+            | WaitingError::TooLong { .. } => Exit::Failed,
+        },
+        SessionError::Create(error) => not_created(error).exit(),
+        SessionError::Advance(error) => not_advanced(error).exit(),
+        SessionError::Folder(_) => Exit::Usage,
+        SessionError::TurnNotSettled { .. }
+        | SessionError::NotInSession { .. }
+        | SessionError::NothingToResume { .. }
+        | SessionError::NothingToCompact(_)
+        | SessionError::NoSummary { .. }
+        | SessionError::BeingDeleted(_)
+        | SessionError::NotDeleted(_)
+        | SessionError::Entangled { .. }
+        | SessionError::NoSession(_)
+        | SessionError::SeveralQuestions(_)
+        | SessionError::Aside(_) => Exit::Failed,
     };
     Problem::of(exit, error)
+}
+
+fn code_of(error: &StoreError) -> Exit {
+    match error {
+        StoreError::Id(_) => Exit::Usage,
+        StoreError::NotFound(_) | StoreError::LiveTurnOpen(_) | StoreError::Ending(_) => {
+            Exit::Failed
+        }
+        StoreError::AlreadyExists(_)
+        | StoreError::AlreadyOwned(_)
+        | StoreError::NoFirstRecord(_)
+        | StoreError::Corrupt { .. }
+        | StoreError::Refused { .. }
+        | StoreError::Torn { .. }
+        | StoreError::Changed { .. }
+        | StoreError::Poisoned { .. }
+        | StoreError::LockLost(_)
+        | StoreError::Io(_) => Exit::Disk,
+    }
 }

@@ -7,9 +7,10 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use turnstile::base::clock::{Clock as _, System};
+use turnstile::base::id::TurnId;
 use turnstile::base::tasks::Tasks;
 use turnstile::domain::session::event::{SessionCreated, SessionEvent};
-use turnstile::domain::turn::event::{TurnCreated, TurnEvent, TurnFact};
+use turnstile::domain::turn::event::{ContextRef, TurnContext, TurnCreated, TurnEvent, TurnFact};
 use turnstile::store::cache::CacheBounds;
 use turnstile::store::disk::RealDisk;
 use turnstile::store::jsonl;
@@ -18,11 +19,16 @@ use turnstile::store::session_repo::SessionRepo;
 use turnstile::store::turn_repo::TurnRepo;
 use turnstile::store::work_dir::WorkDir;
 use turnstile::testing::fact::{answer, complete, request, turn};
-use turnstile::testing::log::{Log, SESSION, TURN};
+use turnstile::testing::log::{Log, PREVIOUS_TURN, SESSION, TURN};
 use turnstile::testing::session_fact::{appended, header};
 use turnstile::testing::store::CountingEntropy;
 
 use crate::cli_world::{Cli, shown};
+
+/// A session whose log is damaged.
+const DAMAGED: &str = "2026-03-04T05-00-00Z-0000042-001";
+/// A session that is not there.
+const MISSING: &str = "2026-03-04T04-59-59Z-0000042-999";
 
 /// A session with one answered turn, as its events.
 fn one_session() -> (Vec<SessionEvent>, Vec<TurnEvent>) {
@@ -38,6 +44,32 @@ fn one_session() -> (Vec<SessionEvent>, Vec<TurnEvent>) {
 
 /// Writes that session, and one whose log is damaged.
 fn with_sessions(cli: &Cli) -> PathBuf {
+    let (session, turn) = one_session();
+    let folder = write(cli, &session, &[(TURN, turn)]);
+    fs::write(folder.join(format!("{DAMAGED}.jsonl")), "{\"type\":\"nothing\"}\n")
+        .expect("written");
+    folder
+}
+
+/// Writes a session of two answered turns.
+fn with_two_turns(cli: &Cli) {
+    let session = Log::session(header()).then(appended(1, PREVIOUS_TURN)).then(appended(2, TURN));
+    let created = TurnCreated { session_id: Some(SESSION.into()), ..turn() };
+    let first = Log::empty(PREVIOUS_TURN.into()).then(TurnFact::Created(created.clone().into()));
+    let context = TurnContext::Previous(ContextRef { previous_turn_id: PREVIOUS_TURN.into() });
+    let second = Log::turn(TurnFact::Created(TurnCreated { context, ..created }.into()));
+    let answered = |log: Log<TurnFact>, said: &str| {
+        log.then(request(0, "input")).then(answer(0, said)).then(complete()).into_events()
+    };
+    let turns = [
+        (PREVIOUS_TURN, answered(first, "It was the clock.")),
+        (TURN, answered(second, "It was the watcher.")),
+    ];
+    write(cli, &session.into_events(), &turns);
+}
+
+/// Writes the log of a session and those of its turns; gives the folder of the first.
+fn write(cli: &Cli, session: &[SessionEvent], turns: &[(&str, Vec<TurnEvent>)]) -> PathBuf {
     let work_dir = WorkDir::new(cli.work_dir()).expect("absolute");
     work_dir.prepare(&RealDisk).expect("prepared");
     let parts = jsonl::Parts {
@@ -48,19 +80,17 @@ fn with_sessions(cli: &Cli) -> PathBuf {
         lock: None,
     };
     let store = Arc::new(jsonl::Store::new(work_dir, parts, jsonl::Options::default()));
-    let (session, turn) = one_session();
-    let damaged = "2026-03-04T05-00-00Z-0000042-001";
     let folder = cli.work_dir().join("storage/sessions/2026/03/04");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(async {
         let (tasks, bounds) = (Tasks::new(), CacheBounds::default());
         let sessions = SessionRepo::new(Arc::<jsonl::Store>::clone(&store), tasks.clone(), bounds);
-        drop(sessions.create(&SESSION.into(), &session).await.expect("created"));
-        let turns = TurnRepo::new(store, tasks, bounds);
-        drop(turns.create(&TURN.into(), &turn).await.expect("created"));
+        drop(sessions.create(&SESSION.into(), session).await.expect("created"));
+        let repo = TurnRepo::new(store, tasks, bounds);
+        for (turn, events) in turns {
+            drop(repo.create(&TurnId::from(*turn), events).await.expect("created"));
+        }
     });
-    fs::write(folder.join(format!("{damaged}.jsonl")), "{\"type\":\"nothing\"}\n")
-        .expect("written");
     folder
 }
 
@@ -109,12 +139,10 @@ fn a_session_is_shown_as_text_and_as_its_events() {
 fn what_cannot_be_shown_says_why() {
     let cli = Cli::new();
     with_sessions(&cli);
-    let missing = "2026-03-04T04-59-59Z-0000042-999";
-    cli.run(&["sessions", "show", missing]).check_refused(1, &["there is no session", missing]);
+    cli.run(&["sessions", "show", MISSING]).check_refused(1, &["there is no session", MISSING]);
     cli.run(&["sessions", "show", "../etc"]).check_refused(2, &["not a valid id"]);
     cli.run(&["sessions", "rm", "../../x"]).check_refused(2, &["not a valid id"]);
-    let damaged = "2026-03-04T05-00-00Z-0000042-001";
-    cli.run(&["sessions", "show", damaged]).check_refused(3, &["is corrupt at line 1"]);
+    cli.run(&["sessions", "show", DAMAGED]).check_refused(3, &["is corrupt at line 1"]);
 
     let turn = cli.work_dir().join(format!("storage/turns/2026/03/04/{TURN}.jsonl"));
     let check = |why: &str| {
@@ -138,7 +166,6 @@ fn what_cannot_be_shown_says_why() {
 fn sessions_are_removed_and_set_aside() {
     let cli = Cli::new();
     let folder = with_sessions(&cli);
-    let damaged = "2026-03-04T05-00-00Z-0000042-001";
     let ran = cli.run(&["sessions", "rm", SESSION, "--json"]);
     ran.check_done();
     assert_eq!(ran.json_lines(), [serde_json::json!({"removed": SESSION})]);
@@ -148,8 +175,8 @@ fn sessions_are_removed_and_set_aside() {
     assert!(turn.exists(), "turns stay");
 
     // Of several, what is there goes, and the others are named.
-    let ran = cli.run(&["sessions", "rm", SESSION, damaged]);
-    assert_eq!((ran.code, ran.out.as_str()), (1, &*format!("removed {damaged}\n")));
+    let ran = cli.run(&["sessions", "rm", SESSION, DAMAGED]);
+    assert_eq!((ran.code, ran.out.as_str()), (1, &*format!("removed {DAMAGED}\n")));
     assert!(ran.err.contains("there is no session") && ran.err.contains(SESSION), "{}", ran.err);
     let listed = cli.run(&["sessions", "list"]);
     listed.check_done();
@@ -301,59 +328,86 @@ fn a_deleted_lock_file_does_not_make_two_holders() {
 fn a_session_is_named_put_away_and_taken_out() {
     let cli = Cli::new();
     with_sessions(&cli);
-    let ran = cli.run(&["sessions", "rename", SESSION, "The clock"]);
+    let ran = cli.run(&["sessions", "rename", SESSION, "  The clock \n"]);
     ran.check_done();
     assert_eq!(ran.out, format!("renamed {SESSION}\n"));
+    for blank in ["", " \t\n"] {
+        let refused = cli.run(&["sessions", "rename", SESSION, blank]);
+        refused.check_refused(2, &["the title is blank"]);
+    }
     let listed = |arguments: &[&str]| {
         let ran = cli.run(arguments);
         ran.check_done();
         ran.out.lines().filter(|line| line.contains("The clock")).count()
     };
     assert_eq!(listed(&["sessions", "list"]), 1);
+    let shown = cli.run(&["sessions", "show", SESSION]);
+    assert!(shown.out.starts_with("# The clock\n\n"), "{}", shown.out);
     let ran = cli.run(&["sessions", "archive", SESSION]);
     ran.check_done();
     assert_eq!(ran.out, format!("archived {SESSION}\n"));
     assert_eq!(listed(&["sessions", "list"]), 0);
     assert_eq!(listed(&["sessions", "list", "--all"]), 1);
-    let missing = "2026-03-04T04-59-59Z-0000042-999";
-    let ran = cli.run(&["sessions", "archive", missing, SESSION, "--undo"]);
+    let ran = cli.run(&["sessions", "archive", MISSING, SESSION, "--undo"]);
     assert_eq!((ran.code, ran.out.as_str()), (1, &*format!("unarchived {SESSION}\n")));
-    assert!(ran.err.contains("there is no session") && ran.err.contains(missing), "{}", ran.err);
+    assert!(ran.err.contains("there is no session") && ran.err.contains(MISSING), "{}", ran.err);
     assert_eq!(listed(&["sessions", "list"]), 1);
 }
 
 #[test]
 fn a_session_is_forked_at_its_latest_turn_or_at_another() {
     let cli = Cli::new();
-    with_sessions(&cli);
-    for arguments in
-        [&["sessions", "fork", SESSION][..], &["sessions", "fork", SESSION, "--at", TURN]]
-    {
+    with_two_turns(&cli);
+    let check = |arguments: &[&str], turns: &[&str]| {
         let ran = cli.run(arguments);
         ran.check_done();
         let shown = cli.run(&["sessions", "show", ran.out.trim_end(), "--json"]);
         shown.check_done();
         let lines = shown.json_lines();
         let fields = ["parentSession", "seedLength"].map(|field| lines[0][field].clone());
-        assert_eq!(fields, [serde_json::json!(SESSION), serde_json::json!(1)]);
-        assert_eq!(lines[1]["turnId"], TURN);
-    }
+        assert_eq!(fields, [serde_json::json!(SESSION), serde_json::json!(turns.len())]);
+        let appended = lines.iter().filter(|line| line["type"] == "turn_appended");
+        let appended: Vec<_> = appended.map(|line| line["turnId"].clone()).collect();
+        assert_eq!(appended, turns);
+    };
+    check(&["sessions", "fork", SESSION], &[PREVIOUS_TURN, TURN]);
+    check(&["sessions", "fork", SESSION, "--at", TURN], &[PREVIOUS_TURN, TURN]);
+    check(&["sessions", "fork", SESSION, "--at", PREVIOUS_TURN], &[PREVIOUS_TURN]);
     let missing = "2026-03-04T05-06-07Z-0000042-999";
     let ran = cli.run(&["sessions", "fork", SESSION, "--at", missing]);
     ran.check_refused(1, &[missing, "is not in session"]);
 }
 
 #[test]
+fn of_several_sessions_each_is_tried_and_the_highest_code_is_that_of_all() {
+    let cli = Cli::new();
+    with_sessions(&cli);
+    for ids in [["../x", MISSING], [MISSING, "../x"]] {
+        let ran = cli.run(&["sessions", "archive", ids[0], SESSION, ids[1]]);
+        assert_eq!((ran.code, ran.out.as_str()), (2, &*format!("archived {SESSION}\n")));
+        for named in ids {
+            assert!(ran.err.contains(named), "{named} is not named: {}", ran.err);
+        }
+    }
+    let ran = cli.run(&["sessions", "archive", DAMAGED, MISSING]);
+    assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{}", ran.err);
+}
+
+#[test]
+fn a_list_is_of_what_is_there_or_of_what_was_deleted() {
+    Cli::new().run(&["sessions", "list", "--deleted", "--all"]).check_usage("--all");
+}
+
+#[test]
 fn garbage_is_named_and_destroyed_once_that_is_said() {
     let cli = Cli::new();
     let folder = with_sessions(&cli);
-    let damaged = "2026-03-04T05-00-00Z-0000042-001";
     let ran = cli.run(&["sessions", "gc"]);
     assert_eq!((ran.code, ran.out.as_str()), (1, "nothing to destroy\n"));
     assert!(ran.err.contains("it cannot be told which turns are needed"), "{}", ran.err);
-    assert!(ran.err.contains(&shown(&folder)) && ran.err.contains(damaged), "{}", ran.err);
+    assert!(ran.err.contains(&shown(&folder)) && ran.err.contains(DAMAGED), "{}", ran.err);
     cli.configure("[delete]\nkeep_days = 0\n");
-    cli.run(&["sessions", "rm", damaged]).check_done();
+    cli.run(&["sessions", "rm", DAMAGED]).check_done();
     let ran = cli.run(&["sessions", "gc"]);
     ran.check_done();
     assert_eq!(ran.out, "nothing to destroy\n");

@@ -5,10 +5,9 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 use crate::app::App;
-use crate::base::id::SessionId;
 use crate::base::sanitize;
-use crate::cli::report::{Exit, Problem, print, tell};
-use crate::cli::sessions::refusal;
+use crate::cli::report::{Exit, Problem, print};
+use crate::cli::sessions::{Said, each};
 
 /// Lists the removed sessions, the last removed first.
 pub(super) async fn list(app: &App, json: bool) -> Result<Exit, Problem> {
@@ -32,17 +31,6 @@ pub(super) async fn list(app: &App, json: bool) -> Result<Exit, Problem> {
 
 /// Brings sessions back; each for itself.
 pub(super) async fn restore(app: &App, ids: &[String], json: bool) -> Result<Exit, Problem> {
-    let mut exit = Exit::Done;
-    for id in ids {
-        match app.restore_session(&SessionId::from(id.as_str())).await {
-            Ok(()) if json => print(&format!("{}\n", json!({"restored": id})))?,
-            Ok(()) => print(&format!("restored {id}\n"))?,
-            Err(error) => {
-                let problem = refusal(&error);
-                exit = problem.exit();
-                tell(&problem);
-            }
-        }
-    }
-    Ok(exit)
+    each(ids, Said { done: "restored", json }, async |session| app.restore_session(session).await)
+        .await
 }
