@@ -50,9 +50,10 @@
 //! `runtime::advance`, never needs anything else. A stop ends it with `turn_cancelled`, a failure of
 //! the model with `turn_failed`; a tool's failure is a result like any other.
 //!
-//! The same as a program, with a model, a tool and rules of its own, and logs in memory. With
-//! [`store::jsonl`] and [`store::live_text::Files`] in the place of the two stores it survives a
-//! restart (`tests/embed.rs`).
+//! The same as a program, with a model, a tool and rules of its own, and all in memory. With
+//! [`store::jsonl`] and [`store::live_text::Files`] in the place of the two stores, and
+//! [`mailbox::inbox::Inbox`] in that of [`waiting::memory`](sessions::waiting::memory) for the messages
+//! that wait, it survives a restart (`tests/embed.rs`).
 //!
 //! ```
 //! use std::sync::Arc;

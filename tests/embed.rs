@@ -1,5 +1,6 @@
-//! The library in another program's hands: a model, a tool and rules of its own, the logs in files,
-//! and nothing of the feature `testing`. What waits for a person outlives the process.
+//! The library in another program's hands: a model, a tool and rules of its own, the logs and the
+//! messages that wait (`mailbox::inbox::Inbox`) in files, and nothing of the feature `testing`. What
+//! waits for a person outlives the process.
 #![expect(clippy::expect_used, reason = "tests stop where they fail")]
 
 use std::path::Path;
