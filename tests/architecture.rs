@@ -224,7 +224,7 @@ impl Source {
 
     fn file_size(&self) -> Vec<Finding> {
         let lines = self.text.lines().count() - self.test_lines;
-        if lines <= FILE_LINES_MAX || self.top_level_module() == TESTING {
+        if lines <= FILE_LINES_MAX {
             return Vec::new();
         }
         vec![self.finding(Rule::FileSize, format!("{lines} lines without tests"))]

@@ -1,5 +1,6 @@
 //! The program in a real pseudo-terminal: a test is the terminal and the person before it. It waits
-//! for what it sees, never for time to pass.
+//! for what it sees, and looks at the disk again and again for what it does not see. Time itself is
+//! waited for only where nothing is to happen.
 #![expect(
     clippy::missing_panics_doc,
     clippy::must_use_candidate,
@@ -9,23 +10,26 @@
 
 mod emulator;
 mod home;
+mod launch;
 mod traffic;
+mod window;
 
-use std::io::{Read, Write};
-use std::num::NonZeroU16;
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::io::Write;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
-use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use portable_pty::MasterPty;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::base::clock::{Clock, System};
-use crate::testing::pty::emulator::Emulator;
+use crate::base::clock::{Clock as _, System};
+use crate::testing::pty::launch::pty_size;
+use crate::testing::pty::window::{Seen, Window};
 
 pub use emulator::{Frame, Manners};
-pub use home::Home;
+pub use home::{Home, files};
+pub use launch::Launch;
 pub use traffic::Traffic;
 pub use vt100::Screen;
 
@@ -35,115 +39,6 @@ const WAIT_MAX: Duration = Duration::from_mins(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// Longer than any timer of the program that draws.
 const SILENCE: Duration = Duration::from_millis(1_500);
-/// More than the kernel keeps of what a program wrote.
-const READ_BYTES: usize = 64 * 1024;
-
-/// How the program is started.
-#[derive(Clone, Debug)]
-pub struct Launch {
-    binary: String,
-    arguments: Vec<String>,
-    variables: Vec<(String, String)>,
-    size: (u16, u16),
-    manners: Manners,
-}
-
-impl Launch {
-    /// The program at `binary` (`env!("CARGO_BIN_EXE_turnstile")`), as a person in `home` starts it
-    /// in a terminal of 100 columns and 30 rows.
-    #[must_use]
-    pub fn new(binary: &str, home: &Home) -> Self {
-        Self {
-            binary: binary.to_owned(),
-            arguments: Vec::new(),
-            variables: home.variables(),
-            size: (100, 30),
-            manners: Manners::default(),
-        }
-    }
-
-    /// With one more argument.
-    #[must_use]
-    pub fn argument(mut self, argument: &str) -> Self {
-        self.arguments.push(argument.to_owned());
-        self
-    }
-
-    /// With this variable in the environment.
-    #[must_use]
-    pub fn variable(mut self, name: &str, value: &str) -> Self {
-        self.variables.push((name.to_owned(), value.to_owned()));
-        self
-    }
-
-    /// In a terminal of this size.
-    #[must_use]
-    pub fn size(mut self, columns: u16, rows: u16) -> Self {
-        self.size = (columns, rows);
-        self
-    }
-
-    /// In a terminal that answers like this.
-    #[must_use]
-    pub fn manners(mut self, manners: Manners) -> Self {
-        self.manners = manners;
-        self
-    }
-
-    /// Starts it.
-    #[must_use]
-    pub fn start(self) -> Program {
-        let pair = native_pty_system().openpty(pty_size(self.size)).expect("a pseudo-terminal");
-        let mut command = CommandBuilder::new(&self.binary);
-        command.env_clear();
-        command.args(&self.arguments);
-        for (name, value) in &self.variables {
-            command.env(name, value);
-            if name == "PWD" {
-                command.cwd(value);
-            }
-        }
-        let (master, slave) = (pair.master, pair.slave);
-        let reader = master.try_clone_reader().expect("the terminal can be read");
-        let writer = master.take_writer().expect("the terminal can be written");
-        let keyboard = Arc::new(Mutex::new(writer));
-        let clock = Arc::new(System::new());
-        let window = Arc::new(Window::new(self.size, self.manners));
-        let child = slave.spawn_command(command).expect("the program starts");
-        // The end of the program is then the end of what there is to read.
-        drop(slave);
-        let pid = child.process_id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        let reading = thread::spawn({
-            let (window, keyboard) = (Arc::clone(&window), Arc::clone(&keyboard));
-            let clock = Arc::clone(&clock);
-            move || window.show(reader, &keyboard, &clock)
-        });
-        let (exited, exit) = sync_channel(1);
-        thread::spawn(move || exited.send(wait(child)));
-        Program {
-            pid: pid.expect("a process has an id"),
-            master: Some(master),
-            keyboard: Some(keyboard),
-            window,
-            clock,
-            reading: Some(reading),
-            exit,
-            ended: None,
-        }
-    }
-}
-
-fn pty_size((columns, rows): (u16, u16)) -> PtySize {
-    PtySize { rows, cols: columns, pixel_width: 0, pixel_height: 0 }
-}
-
-fn wait(mut child: Box<dyn Child + Send + Sync>) -> Exit {
-    let status = child.wait().expect("the process is our child");
-    match status.signal() {
-        Some(signal) => Exit::Killed(signal.to_owned()),
-        None => Exit::Code(status.exit_code()),
-    }
-}
 
 type Keyboard = Arc<Mutex<Box<dyn Write + Send>>>;
 
@@ -367,59 +262,4 @@ impl Ended {
     pub fn traffic(&self) -> Traffic {
         Traffic::of(&self.raw)
     }
-}
-
-/// The window that shows what the program writes.
-struct Window {
-    seen: Mutex<Seen>,
-    changed: Condvar,
-}
-
-struct Seen {
-    emulator: Emulator,
-    /// The person closes the window.
-    closed: bool,
-    /// Nothing more will come.
-    over: bool,
-}
-
-impl Window {
-    fn new((columns, rows): (u16, u16), manners: Manners) -> Self {
-        let size = (cells(columns), cells(rows));
-        let emulator = Emulator::new(size, manners);
-        Self {
-            seen: Mutex::new(Seen { emulator, closed: false, over: false }),
-            changed: Condvar::new(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Shows what comes until the program has ended or the window is closed.
-    fn show(&self, mut reader: Box<dyn Read + Send>, keyboard: &Keyboard, clock: &System) {
-        let mut bytes = vec![0; READ_BYTES];
-        while let Ok(count @ 1..) = reader.read(&mut bytes) {
-            let at = clock.elapsed();
-            let mut seen = self.lock();
-            let answers = seen.emulator.take(bytes.get(..count).unwrap_or_default(), at);
-            let closed = seen.closed;
-            drop(seen);
-            self.changed.notify_all();
-            if closed {
-                break;
-            }
-            if !answers.is_empty() {
-                let mut keyboard = keyboard.lock().unwrap_or_else(PoisonError::into_inner);
-                keyboard.write_all(&answers).ok();
-            }
-        }
-        self.lock().over = true;
-        self.changed.notify_all();
-    }
-}
-
-fn cells(count: u16) -> NonZeroU16 {
-    NonZeroU16::new(count).expect("a window has a size")
 }

@@ -7,6 +7,7 @@ use std::process::Stdio;
 use turnstile::domain::turn::apply::reduce_turn;
 use turnstile::domain::turn::event::TurnEvent;
 use turnstile::domain::turn::status::TurnStatus;
+use turnstile::testing::beside;
 use turnstile::testing::model_server::{ModelServer, Reply};
 
 use crate::app_world::with_model;
@@ -69,8 +70,7 @@ fn a_turn_that_fails_ends_with_one() {
 
 #[test]
 fn an_answer_that_is_not_whole_is_printed_and_says_why() {
-    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let tokio = tokio.expect("a runtime");
+    let tokio = beside::runtime();
     let half = || Reply::stream().text("Once upon");
     let check = |reply: Reply, arguments: &[&str], code: i32, why: &str| {
         let server = tokio.block_on(ModelServer::start([reply])).expect("a port");
@@ -124,11 +124,6 @@ fn an_interrupt_stops_the_turn_and_keeps_it() {
 fn kind(line: &str) -> String {
     let event: serde_json::Value = serde_json::from_str(line).expect("JSON");
     event["type"].as_str().expect("an event has a type").to_owned()
-}
-
-#[test]
-fn without_a_terminal_there_is_no_screen() {
-    Cli::new().run(&[]).check_refused(2, &["terminal"]);
 }
 
 #[test]
@@ -186,7 +181,9 @@ fn a_wrong_configuration_ends_with_two_and_names_the_place() {
     cli.configure("");
     cli.run(&["run", "Hello.", "--model", "nowhere/at-all"])
         .check_refused(2, &["--model: ", "nowhere"]);
-    assert!(!cli.work_dir().join("storage/turns/2026").exists(), "no turn was made");
+    assert_eq!(cli.logs("turns"), 0, "no turn was made");
+    cli.run(&["run", "Hello."]).check_done();
+    assert_eq!(cli.logs("turns"), 1);
 }
 
 #[test]
@@ -251,6 +248,20 @@ fn the_doctor_says_what_is_wrong_and_goes_on() {
 }
 
 #[test]
+fn the_doctor_promises_no_defaults_where_the_configuration_cannot_be_used() {
+    let cli = Cli::new();
+    let missing = shown(&cli.path("nowhere.toml"));
+    let ran = cli.run(&["doctor", "--config", &missing]);
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    assert!(ran.out.contains(&format!("! cannot be used {missing}")), "{}", ran.out);
+    for unsaid in ["defaults", "connect a model"] {
+        assert!(!ran.out.contains(unsaid), "{unsaid:?} is said: {}", ran.out);
+    }
+    let ran = cli.run(&["doctor"]);
+    assert!(ran.out.contains("not there, the defaults hold"), "{}", ran.out);
+}
+
+#[test]
 fn the_doctor_says_of_a_server_that_is_down_what_is_wrong_and_once_whose_it_is() {
     let cli = Cli::new();
     // Nothing listens at port 1.
@@ -258,9 +269,10 @@ fn the_doctor_says_of_a_server_that_is_down_what_is_wrong_and_once_whose_it_is()
         "[providers.lab]\nkind = \"openai-compatible\"\nbase_url = \"http://127.0.0.1:1/v1\"\n",
     );
     let ran = cli.run(&["doctor"]);
+    assert_eq!(ran.code, 1, "{}", ran.out);
     let row = ran.out.lines().find(|line| line.contains("cannot be reached"));
     let row = row.unwrap_or_else(|| panic!("{}", ran.out));
-    assert!(row.starts_with("  lab            the server cannot be reached"), "{row}");
+    assert!(row.starts_with("! lab            the server cannot be reached"), "{row}");
     assert!(!row.contains("doctor"), "{row}");
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
+use turnstile::testing::pty::files;
 
 /// A person who has just got a computer.
 pub(crate) struct Cli {
@@ -32,6 +33,11 @@ impl Cli {
 
     pub(crate) fn work_dir(&self) -> PathBuf {
         self.path("data/turnstile")
+    }
+
+    /// How many logs of this kind (`sessions`, `turns`) there are.
+    pub(crate) fn logs(&self, kind: &str) -> usize {
+        files(&self.work_dir().join("storage").join(kind)).len()
     }
 
     /// Writes the configuration, and gives its path.
@@ -94,6 +100,12 @@ impl Ran {
         for said in said {
             assert!(err.contains(said), "{said:?} is not said: {err}");
         }
+    }
+
+    /// The arguments were refused, and this one is named.
+    pub(crate) fn check_usage(&self, argument: &str) {
+        assert_eq!((self.code, self.out.as_str()), (2, ""), "{}", self.err);
+        assert!(self.err.contains(argument), "{argument:?} is not named: {}", self.err);
     }
 
     /// It did what was asked, and has nothing to complain of.

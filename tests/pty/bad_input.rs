@@ -4,10 +4,11 @@ use std::fs;
 use std::process::Stdio;
 
 use process_wrap::tokio::{CommandWrap, ProcessSession};
+use turnstile::testing::beside;
 use turnstile::testing::pty::{Ended, Exit, Home, Launch};
 
 use crate::person::{
-    DOWN, ENTER, PROGRAM, go_on, go_to_composer, go_to_list, log_of, quit, runtime, shows, start,
+    DOWN, ENTER, PROGRAM, go_on, go_to_composer, go_to_list, log_of, quit, shows, start,
     with_sessions,
 };
 
@@ -135,7 +136,7 @@ fn a_damaged_turn_is_shown_with_the_reason_in_its_session() {
 #[test]
 fn where_no_terminal_is_the_program_says_what_to_do_instead() {
     let home = Home::new();
-    let output = runtime().block_on(async {
+    let output = beside::runtime().block_on(async {
         let mut command = CommandWrap::with_new(PROGRAM, |command| {
             command.env("HOME", home.folder()).env("TURNSTILE_HOME", home.work_dir());
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -1,10 +1,10 @@
 //! Runs that ended in the middle: what was asked, said and typed is there at the next start.
 
-use turnstile::testing::pty::{Home, Launch};
+use turnstile::testing::pty::{Home, Launch, files};
 
 use crate::person::{
-    CTRL_X, ENTER, PROGRAM, confirm, files, go_on, go_to_list, go_to_prompt, go_to_timeline, quit,
-    say, start,
+    ENTER, PROGRAM, confirm, dismiss_question, go_on, go_to_list, go_to_prompt, go_to_timeline,
+    quit, say, start, write,
 };
 
 #[test]
@@ -22,11 +22,7 @@ fn an_open_approval_survives_kill_9_and_the_turn_ends_after_it() {
     program.send(ENTER);
     go_to_prompt(&mut program, "Allow write-file?");
     program.send("y");
-    go_to_prompt(&mut program, "What would you like to see now?");
-    program.send(CTRL_X);
-    program.wait_for_text("Ctrl-X …");
-    program.send("d");
-    program.wait_for_text("✓ done");
+    dismiss_question(&mut program);
     assert!(files(home.folder()).iter().any(|file| file.ends_with("notes.md")));
     quit(program);
 }
@@ -104,8 +100,7 @@ fn the_text_of_a_turn_that_was_killed_is_in_its_log_once_it_is_closed() {
 fn a_draft_survives_kill_9() {
     let home = Home::new();
     let mut program = start(&home);
-    program.send("half a sent");
-    program.wait_for_text("› half a sent");
+    write(&mut program, "half a sent");
     let draft = home.work_dir().join("var/composer/draft-new.json");
     program.wait_for_outside("the draft on the disk", || {
         let draft = std::fs::read_to_string(&draft);

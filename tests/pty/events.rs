@@ -1,6 +1,6 @@
 //! The event view: what a turn's log says, while it waits for somebody.
 
-use crate::person::{ENTER, go_to_composer, go_to_timeline, quit, say, shows, start};
+use crate::person::{ENTER, ask, go_to_composer, go_to_timeline, quit, say, shows, start};
 use crate::server::{Lab, answers};
 use turnstile::testing::pty::Home;
 
@@ -29,9 +29,7 @@ fn a_turn_is_shown_event_by_event_and_each_event_whole() {
 fn the_exact_request_of_a_call_is_shown() {
     let lab = Lab::new([answers("So it is.")]);
     let mut program = lab.start();
-    say(&mut program, "Why?");
-    program.wait_for_text("So it is.");
-    program.wait_until_gone("1 session running");
+    ask(&mut program, "Why?", "So it is.");
     go_to_timeline(&mut program);
     program.send("x");
     program.wait_for_text("model_call_requested  call 0");

@@ -1,18 +1,16 @@
 //! Going another way from an earlier place of a conversation.
 
-use crate::person::{ENTER, files, go_to_composer, go_to_timeline, quit, say, shows};
+use turnstile::testing::pty::files;
+
+use crate::person::{ENTER, ask, go_to_composer, go_to_timeline, quit, shows};
 use crate::server::{Lab, answers};
 
 #[test]
 fn a_conversation_is_forked_and_a_message_of_it_is_written_anew() {
     let lab = Lab::new([answers("One."), answers("Two."), answers("Three.")]);
     let mut program = lab.start();
-    say(&mut program, "First?");
-    program.wait_for_text("One.");
-    program.wait_until_gone("1 session running");
-    say(&mut program, "Second?");
-    program.wait_for_text("Two.");
-    program.wait_until_gone("1 session running");
+    ask(&mut program, "First?", "One.");
+    ask(&mut program, "Second?", "Two.");
 
     go_to_timeline(&mut program);
     program.send("f");

@@ -1,9 +1,9 @@
 //! The first start: the guide answers, asks, and all of it is there the next time.
 
-use turnstile::testing::pty::{Home, Launch};
+use turnstile::testing::pty::{Home, Launch, files};
 
 use crate::person::{
-    CTRL_X, DOWN, ENTER, PROGRAM, files, go_on, go_to_composer, go_to_list, go_to_prompt,
+    DOWN, ENTER, PROGRAM, dismiss_question, go_on, go_to_composer, go_to_list, go_to_prompt,
     go_to_timeline, quit, say, shows, start,
 };
 
@@ -66,11 +66,7 @@ fn the_session_that_was_used_last_can_be_gone_on_with() {
     say(&mut program, "hello");
     go_to_prompt(&mut program, "Allow write-file?");
     program.send("n");
-    go_to_prompt(&mut program, "What would you like to see now?");
-    program.send(CTRL_X);
-    program.wait_for_text("Ctrl-X …");
-    program.send("d");
-    program.wait_for_text("✓ done");
+    dismiss_question(&mut program);
     quit(program);
     let mut program = go_on(&home);
     program.wait_for("the turn of before", |screen| {

@@ -2,9 +2,9 @@
 
 use serde_json::json;
 use turnstile::testing::model_server::Reply;
-use turnstile::testing::pty::{Ended, Traffic};
+use turnstile::testing::pty::{Ended, Traffic, files};
 
-use crate::person::{files, go_to_composer, go_to_prompt, go_to_timeline, quit, say};
+use crate::person::{go_to_composer, go_to_prompt, go_to_timeline, quit, say};
 use crate::server::Lab;
 
 /// Sets the title and the clipboard, clears, hides, asks, reports, switches the screen, rings, reverses

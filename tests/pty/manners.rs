@@ -4,7 +4,7 @@
 use rustix::process::Signal;
 use turnstile::testing::pty::{Ended, Exit, Home, Launch, Manners, Traffic};
 
-use crate::person::{CTRL_C, CTRL_Z, PROGRAM, quit, shows, start};
+use crate::person::{CTRL_C, CTRL_Z, PROGRAM, clear, quit, shows, start, write};
 
 /// The cursor is the one thing that is on.
 fn check_restored(ended: &Ended) {
@@ -56,10 +56,8 @@ fn keyboard_flags_are_used_by_terminals_that_know_them_and_given_back() {
 fn a_terminal_that_answers_nothing_does_as_well() {
     let home = Home::new();
     let mut program = Launch::new(PROGRAM, &home).manners(Manners::Silent).start();
-    program.send("typed");
-    program.wait_for_text("› typed");
-    program.send(CTRL_C);
-    program.wait_until_gone("› typed");
+    write(&mut program, "typed");
+    clear(&mut program, "typed");
     check_restored(&quit(program));
 }
 
@@ -68,10 +66,8 @@ fn without_a_shell_to_wake_it_the_program_does_not_stop() {
     let home = Home::new();
     let mut program = start(&home);
     program.send(CTRL_Z);
-    program.send("still here");
-    program.wait_for_text("› still here");
-    program.send(CTRL_C);
-    program.wait_until_gone("› still here");
+    write(&mut program, "still here");
+    clear(&mut program, "still here");
     check_restored(&quit(program));
 }
 

@@ -1,19 +1,19 @@
 //! What a person does, in steps that wait for what they see, and what else the tests share.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use turnstile::base::id::SessionId;
 use turnstile::base::tasks::Tasks;
+use turnstile::testing::beside;
 use turnstile::testing::fixture::{Archive, Shape};
-use turnstile::testing::pty::{Ended, Exit, Home, Launch, Program, Screen};
+use turnstile::testing::pty::{Ended, Exit, Home, Launch, Program, Screen, files};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_turnstile");
 
 pub(crate) const CTRL_C: &str = "\x03";
 pub(crate) const CTRL_D: &str = "\x04";
 pub(crate) const CTRL_L: &str = "\x0c";
-pub(crate) const CTRL_X: &str = "\x18";
+const CTRL_X: &str = "\x18";
 pub(crate) const CTRL_Y: &str = "\x19";
 pub(crate) const CTRL_Z: &str = "\x1a";
 pub(crate) const DOWN: &str = "\x1b[B";
@@ -35,11 +35,38 @@ pub(crate) fn go_on(home: &Home) -> Program {
     Launch::new(PROGRAM, home).argument("--continue").start()
 }
 
-/// Writes a message and sends it.
-pub(crate) fn say(program: &mut Program, text: &str) {
+/// Types into the empty composer, and waits until it stands there.
+pub(crate) fn write(program: &mut Program, text: &str) {
     program.send(text);
     program.wait_for_text(&format!("› {text}"));
+}
+
+/// Takes back what stands in the composer.
+pub(crate) fn clear(program: &mut Program, text: &str) {
+    program.send(CTRL_C);
+    program.wait_until_gone(&format!("› {text}"));
+}
+
+/// Writes a message and sends it.
+pub(crate) fn say(program: &mut Program, text: &str) {
+    write(program, text);
     program.send(ENTER);
+}
+
+/// Sends a message, and waits until it is answered with this and nothing runs.
+pub(crate) fn ask(program: &mut Program, text: &str, answer: &str) {
+    say(program, text);
+    program.wait_for_text(answer);
+    program.wait_until_gone("1 session running");
+}
+
+/// Goes to the question of the guide's tour and dismisses it; the tour is over with that.
+pub(crate) fn dismiss_question(program: &mut Program) {
+    go_to_prompt(program, "What would you like to see now?");
+    program.send(CTRL_X);
+    program.wait_for_text("Ctrl-X …");
+    program.send("d");
+    program.wait_for_text("✓ done");
 }
 
 /// Goes to the prompt that waits, and waits until its keys are live.
@@ -99,24 +126,8 @@ pub(crate) fn with_sessions(count: usize) -> (Home, Vec<SessionId>) {
     let home = Home::new();
     let tasks = Tasks::new();
     let archive = Archive::new(&home.work_dir(), &tasks);
-    let sessions = runtime().block_on(archive.add(count, Shape::SMALL));
+    let sessions = beside::runtime().block_on(archive.add(count, Shape::SMALL));
     (home, sessions)
-}
-
-/// A runtime for what a test does beside the program.
-pub(crate) fn runtime() -> tokio::runtime::Runtime {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.worker_threads(1).enable_all().build().expect("a runtime")
-}
-
-/// All files below a folder.
-pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
-    }
-    found
 }
 
 /// The log of a session or a turn whose id is in `id`.

@@ -2,11 +2,12 @@
 
 use serde_json::json;
 use tokio::runtime::Runtime;
+use turnstile::testing::beside;
 use turnstile::testing::gate::Gate;
 use turnstile::testing::model_server::{ModelServer, Reply};
-use turnstile::testing::pty::{Home, Launch, Program};
+use turnstile::testing::pty::{Home, Launch, Program, files};
 
-use crate::person::{PROGRAM, files, go_to_prompt, quit, runtime, say, shows};
+use crate::person::{PROGRAM, go_to_prompt, quit, say, shows};
 
 /// A server and the home of a person who is connected to it.
 pub(crate) struct Lab {
@@ -18,7 +19,7 @@ pub(crate) struct Lab {
 
 impl Lab {
     pub(crate) fn new(answers: impl IntoIterator<Item = Reply>) -> Self {
-        let runtime = runtime();
+        let runtime = beside::runtime();
         let server = runtime.block_on(ModelServer::start(answers)).expect("a free port");
         let home = Home::new();
         configure(&home, &server.base_url());
@@ -59,12 +60,16 @@ pub(crate) fn answers(text: &str) -> Reply {
     Reply::stream().text(text).finish("stop").usage(30, 4).done()
 }
 
+/// An answer of which a part comes before the gate.
+pub(crate) fn in_two(gate: &Gate) -> Reply {
+    let reply = Reply::stream().text("The first half, ").gate(gate).text("the second half.");
+    reply.finish("stop").usage(12, 6).done()
+}
+
 #[test]
 fn an_answer_streams_a_tool_is_approved_and_all_is_there_after_a_restart() {
     let gate = Gate::new();
-    let first = Reply::stream().text("The first half, ").gate(&gate).text("the second half.");
-    let first = first.finish("stop").usage(12, 6).done();
-    let lab = Lab::new([first, writes("plan.md"), answers("It is written.")]);
+    let lab = Lab::new([in_two(&gate), writes("plan.md"), answers("It is written.")]);
     let mut program = lab.start();
     say(&mut program, "Why?");
     program.wait_for("text before the end of the turn", |screen| {

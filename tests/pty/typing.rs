@@ -1,8 +1,8 @@
 //! The composer in a terminal: pastes, and keys that come before the program is there.
 
-use turnstile::testing::pty::{Home, Launch};
+use turnstile::testing::pty::{Home, Launch, files};
 
-use crate::person::{CTRL_C, ENTER, PROGRAM, files, go_to_prompt, quit, start};
+use crate::person::{ENTER, PROGRAM, clear, go_to_prompt, quit, start, write};
 
 #[test]
 fn a_long_paste_is_a_chip_never_sends_and_is_sent_whole() {
@@ -32,8 +32,7 @@ fn a_short_paste_is_text_and_keys_in_one_piece_decide_nothing() {
     program.paste("two\nlines");
     program.wait_for_text("› two");
     program.wait_for_text("lines");
-    program.send(CTRL_C);
-    program.wait_until_gone("› two");
+    clear(&mut program, "two");
     // As from a program that pastes without marks.
     program.send("one\rtwo\rthree\r");
     program.wait_for_text("three");
@@ -45,7 +44,6 @@ fn a_short_paste_is_text_and_keys_in_one_piece_decide_nothing() {
 fn what_is_typed_before_the_program_is_there_is_not_lost() {
     let home = Home::new();
     let mut program = Launch::new(PROGRAM, &home).start();
-    program.send("early words");
-    program.wait_for_text("› early words");
+    write(&mut program, "early words");
     program.kill();
 }

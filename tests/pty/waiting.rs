@@ -1,19 +1,12 @@
 //! Messages that are sent while a turn runs: they wait, can be changed, and are lost by no crash.
 
 use turnstile::testing::gate::Gate;
-use turnstile::testing::model_server::Reply;
 
 use crate::person::{ENTER, go_to_composer, go_to_timeline, quit, say, shows};
-use crate::server::{Lab, answers, launch};
+use crate::server::{Lab, answers, in_two, launch};
 
 const ALT_S: &str = "\x1bs";
 const ALT_W: &str = "\x1bw";
-
-/// An answer of which a part comes before the gate.
-fn in_two(gate: &Gate) -> Reply {
-    let reply = Reply::stream().text("The first half, ").gate(gate).text("the second half.");
-    reply.finish("stop").usage(12, 6).done()
-}
 
 #[test]
 fn a_message_waits_while_a_turn_runs_is_edited_in_place_and_is_the_next_turn() {

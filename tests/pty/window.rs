@@ -2,7 +2,7 @@
 
 use turnstile::testing::pty::{Exit, Home, Launch, Program, Screen};
 
-use crate::person::{CTRL_L, PROGRAM, quit, shows, start, with_sessions};
+use crate::person::{CTRL_L, PROGRAM, quit, shows, start, with_sessions, write};
 
 #[test]
 fn a_window_that_is_too_small_says_so_and_what_was_typed_is_there_when_it_grows() {
@@ -81,8 +81,7 @@ fn nothing_is_written_while_nothing_happens() {
 fn a_closed_window_ends_the_program() {
     let home = Home::new();
     let mut program = start(&home);
-    program.send("a draft");
-    program.wait_for_text("› a draft");
+    write(&mut program, "a draft");
     let ended = program.hang_up();
     // By the signal that the window is gone, or by the frame that could not be written any more.
     assert!(matches!(ended.exit, Exit::Code(130 | 1)), "{:?}", ended.exit);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use memchr::memmem;
 use vt100::{Callbacks, Parser, Screen};
 
-use crate::testing::pty::cells;
+use crate::testing::pty::window::cells;
 
 const FRAME_BEGIN: &[u8] = b"\x1b[?2026h";
 const FRAME_END: &[u8] = b"\x1b[?2026l";
