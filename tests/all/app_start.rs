@@ -1,15 +1,16 @@
 //! Starting, looking without touching, leaving, and looking back at how the last run ended.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::sync::Arc;
 
 use turnstile::agents::choice::Chosen;
-use turnstile::app::command::{Command, Decide, Draft, DraftOf, ListSettings};
+use turnstile::app::command::{Command, Decide, Draft, DraftOf, ListSettings, Unsent};
 use turnstile::app::notice::{Notice, Refused};
 use turnstile::app::onlook::Onlooker;
 use turnstile::app::{Access, StartError};
-use turnstile::base::id::{SessionId, ToolCallId, TurnId};
+use turnstile::base::id::{EventId, SessionId, ToolCallId, TurnId};
 use turnstile::domain::agent::RequestedAgent;
 use turnstile::domain::message::UserMessage;
 use turnstile::domain::question::Answer;
@@ -18,6 +19,7 @@ use turnstile::domain::turn::event::Decision;
 use turnstile::domain::turn::status::TurnStatus;
 use turnstile::sessions::api::{NewSession, SendMessageConfig, Sent};
 use turnstile::store::log::LogId;
+use turnstile::testing::beside;
 use turnstile::testing::gate::Gate;
 use turnstile::testing::model_server::{ModelServer, Reply};
 
@@ -64,15 +66,9 @@ fn server(tokio: &tokio::runtime::Runtime) -> (ModelServer, Gate) {
     (started, gate)
 }
 
-fn server_runtime() -> tokio::runtime::Runtime {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    runtime.expect("a runtime")
-}
-
 #[test]
 fn after_a_kill_the_sessions_with_interrupted_turns_are_named_and_can_go_on() {
-    let tokio = server_runtime();
+    let tokio = beside::runtime();
     let (server, gate) = server(&tokio);
     let person = Person::with_model(&server);
     let (session, turn) = killed_in_a_turn(&person, &gate);
@@ -98,7 +94,7 @@ fn after_a_kill_the_sessions_with_interrupted_turns_are_named_and_can_go_on() {
 
 #[test]
 fn a_torn_line_that_is_set_aside_is_told_with_its_place() {
-    let tokio = server_runtime();
+    let tokio = beside::runtime();
     let (server, gate) = server(&tokio);
     let person = Person::with_model(&server);
     let (session, turn) = killed_in_a_turn(&person, &gate);
@@ -124,7 +120,7 @@ fn a_torn_line_that_is_set_aside_is_told_with_its_place() {
 
 #[test]
 fn an_interrupted_turn_can_be_closed() {
-    let tokio = server_runtime();
+    let tokio = beside::runtime();
     let (server, gate) = server(&tokio);
     let person = Person::with_model(&server);
     let (session, turn) = killed_in_a_turn(&person, &gate);
@@ -142,7 +138,7 @@ fn an_interrupted_turn_can_be_closed() {
 
 #[test]
 fn leaving_in_the_middle_of_a_turn_leaves_it_interrupted_and_is_no_bad_end() {
-    let tokio = server_runtime();
+    let tokio = beside::runtime();
     let (server, gate) = server(&tokio);
     let person = Person::with_model(&server);
     let of = DraftOf::NewSession;
@@ -171,7 +167,7 @@ fn leaving_in_the_middle_of_a_turn_leaves_it_interrupted_and_is_no_bad_end() {
 
 #[test]
 fn only_a_run_that_may_change_everything_tells_of_the_last_one() {
-    let tokio = server_runtime();
+    let tokio = beside::runtime();
     let (server, gate) = server(&tokio);
     let person = Person::with_model(&server);
     let (session, _) = killed_in_a_turn(&person, &gate);
@@ -216,7 +212,7 @@ fn a_run_that_is_left_before_the_list_is_read_has_not_ended_badly() {
 
 #[test]
 fn a_turn_whose_model_is_gone_says_so_when_it_is_resumed() {
-    let tokio = server_runtime();
+    let tokio = beside::runtime();
     let (server, gate) = server(&tokio);
     let person = Person::new(&with_model(&server));
     let (session, turn) = killed_in_a_turn(&person, &gate);
@@ -311,7 +307,10 @@ fn a_view_reads_everything_and_writes_nothing() {
         let of = DraftOf::Session(session.clone());
         assert_eq!(running.draft(of.clone()).await, draft("half a thought"));
 
-        for (command, refused) in writing(&session, &turn, &call) {
+        let writing = writing(&session, &turn, &call);
+        let kinds: BTreeSet<_> = writing.iter().map(|(command, _)| kind(command)).collect();
+        assert_eq!(kinds, (0..WRITING).map(Kind::Writes).collect(), "all are tried");
+        for (command, refused) in writing {
             running.perform(command);
             let (what, why) = running.refused().await;
             assert_eq!(what, refused);
@@ -325,7 +324,7 @@ fn a_view_reads_everything_and_writes_nothing() {
 
 #[test]
 fn a_view_reads_along_while_another_process_works() {
-    let tokio = server_runtime();
+    let tokio = beside::runtime();
     let (server, gate) = server(&tokio);
     let person = Person::with_model(&server);
     process(async {
@@ -379,6 +378,47 @@ fn a_view_reads_along_while_another_process_works() {
     });
 }
 
+/// What a command does to what is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Looks,
+    /// It changes something: the number of the kind of command.
+    Writes(usize),
+}
+
+/// How many kinds of commands change something.
+const WRITING: usize = 20;
+
+/// A new command is given a place here, and a number if it changes something; [`WRITING`] then says
+/// that it is to be tried too.
+fn kind(command: &Command) -> Kind {
+    Kind::Writes(match command {
+        Command::Open(_) | Command::Close | Command::Inspect(_) | Command::LoadDraft(_) => {
+            return Kind::Looks;
+        }
+        Command::Send(_) => 0,
+        Command::Unsent(Unsent::Release(_)) => 1,
+        Command::Unsent(Unsent::Edit { .. }) => 2,
+        Command::Unsent(Unsent::TakeBack { .. }) => 3,
+        Command::Decide(_) => 4,
+        Command::Answer { .. } => 5,
+        Command::Stop(_) => 6,
+        Command::Resume(_) => 7,
+        Command::CloseInterrupted(_) => 8,
+        Command::Rename { .. } => 9,
+        Command::Fork { .. } => 10,
+        Command::Compact(_) => 11,
+        Command::Delete(_) => 12,
+        Command::Archive { .. } => 13,
+        Command::Restore(_) => 14,
+        Command::Purge(_) => 15,
+        Command::SaveDraft { .. } => 16,
+        Command::AppendDraft { .. } => 17,
+        Command::Remember(_) => 18,
+        Command::SaveListSettings(_) => 19,
+    })
+}
+
 /// Every command that changes something, and what is refused of it.
 fn writing(session: &SessionId, turn: &TurnId, call: &ToolCallId) -> Vec<(Command, Refused)> {
     let (of, session) = (DraftOf::Session(session.clone()), session.clone());
@@ -387,6 +427,13 @@ fn writing(session: &SessionId, turn: &TurnId, call: &ToolCallId) -> Vec<(Comman
     let decide = Decide { turn: turn.clone(), call: call.clone(), decision, reason };
     let answer = Command::Answer { turn: turn.clone(), call, answer: Answer::Dismissed };
     let rename = Command::Rename { session: session.clone(), title: "x".to_owned() };
+    let fork = Command::Fork { session: session.clone(), at: None, draft: Draft::default() };
+    let (sessions, refused) = (vec![session.clone()], Refused::Session(session.clone()));
+    let event = EventId::from("evt-1");
+    let (of_edit, of_take) = (event.clone(), event.clone());
+    let edit = Unsent::Edit { session: session.clone(), event: of_edit, text: "x".to_owned() };
+    let (session_of, draft_of) = (session.clone(), Draft::default());
+    let take_back = Unsent::TakeBack { session: session_of, event: of_take, draft: draft_of };
     vec![
         (send(of.clone(), "Go."), Refused::Send(of.clone())),
         (Command::Decide(decide), Refused::Respond(turn.clone())),
@@ -394,10 +441,18 @@ fn writing(session: &SessionId, turn: &TurnId, call: &ToolCallId) -> Vec<(Comman
         (Command::Stop(turn.clone()), Refused::Stop(turn)),
         (Command::Resume(session.clone()), Refused::Resume(session.clone())),
         (Command::CloseInterrupted(session.clone()), Refused::Resume(session.clone())),
-        (rename, Refused::Session(session.clone())),
-        (Command::Delete(vec![session.clone()]), Refused::Session(session.clone())),
-        (Command::Restore(vec![session.clone()]), Refused::Session(session)),
-        (Command::SaveDraft { of, draft: Draft::default() }, Refused::Keep),
+        (rename, refused.clone()),
+        (fork, refused.clone()),
+        (Command::Compact(session.clone()), refused.clone()),
+        (Command::Delete(sessions.clone()), refused.clone()),
+        (Command::Archive { sessions: sessions.clone(), archived: true }, refused.clone()),
+        (Command::Restore(sessions.clone()), refused.clone()),
+        (Command::Purge(sessions), refused.clone()),
+        (Command::Unsent(Unsent::Release(session.clone())), refused.clone()),
+        (Command::Unsent(edit), refused),
+        (Command::Unsent(take_back), Refused::TakeBack { session, event }),
+        (Command::SaveDraft { of: of.clone(), draft: Draft::default() }, Refused::Keep),
+        (Command::AppendDraft { of, typed: draft("x") }, Refused::Keep),
         (Command::Remember("x".to_owned()), Refused::Keep),
         (Command::SaveListSettings(ListSettings::default()), Refused::Keep),
     ]

@@ -106,17 +106,37 @@ async fn what_waits_when_a_turn_completes_becomes_turns_of_their_own_in_order() 
     }
 }
 
+/// A session whose second turn stands at `gate` before a boundary, while a third message, which is
+/// given, and a fourth wait. The third waits for a turn of its own.
+async fn second_of_four(world: &SessionWorld, gate: &Gate) -> (SessionId, EventId) {
+    let first = Gate::new();
+    let (session, _) = busy(world, &first, answering("Done.")).await;
+    world.queue(&session, "second").await;
+    let third = world.queue(&session, "third").await;
+    world.turns.then(Script::new().gate(gate).boundary().answer("Done."));
+    first.open();
+    gate.reached().await;
+    world.queue(&session, "fourth").await;
+    (session, third)
+}
+
 #[tokio::test]
 async fn nothing_overtakes_what_waits_for_a_turn_of_its_own() {
     for world in worlds() {
-        let (gate, again) = (Gate::new(), Gate::new());
-        let (session, _) = busy(&world, &gate, answering("Done.")).await;
-        world.queue(&session, "second").await;
-        let third = world.queue(&session, "third").await;
-        world.turns.then(Script::new().gate(&again).boundary().answer("Done."));
+        let gate = Gate::new();
+        let (session, _) = second_of_four(&world, &gate).await;
         gate.open();
-        again.reached().await;
-        world.queue(&session, "fourth").await;
+        world.quiet().await;
+        assert_eq!(world.said(&session).await, ["first", "second", "third", "fourth"]);
+        assert_eq!(world.waits(&session).await, [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn once_what_waits_for_a_turn_of_its_own_is_taken_back_the_next_reaches_the_boundary() {
+    for world in worlds() {
+        let again = Gate::new();
+        let (session, third) = second_of_four(&world, &again).await;
         let taken = world.sessions.take_back(&session, &third).await.expect("it waits");
         assert_eq!((taken.text.as_str(), taken.held), ("third", false));
         again.open();
@@ -127,8 +147,9 @@ async fn nothing_overtakes_what_waits_for_a_turn_of_its_own() {
 
 #[tokio::test]
 async fn after_a_turn_that_failed_or_was_stopped_all_is_held_until_the_person_says_so() {
-    for (world, fails) in worlds().into_iter().zip([true]).chain(worlds().into_iter().zip([false]))
-    {
+    let failing = worlds().into_iter().map(|world| (world, true));
+    let stopped = worlds().into_iter().map(|world| (world, false));
+    for (world, fails) in failing.chain(stopped) {
         let gate = Gate::new();
         let (session, turn) = busy(&world, &gate, Script::new().fail()).await;
         world.queue(&session, "second").await;
