@@ -138,8 +138,11 @@ impl Life {
 
     /// What went wrong that nobody waited for.
     pub(super) fn trouble(&mut self) -> Option<String> {
-        let trouble = self.trouble.try_recv().ok()?;
-        Some(format!("{}: {}", trouble.turn, trouble.error))
+        match self.trouble.try_recv() {
+            Ok(trouble) => Some(format!("{}: {}", trouble.turn, trouble.error)),
+            Err(TryRecvError::Lagged(missed)) => Some(format!("{missed} that were not looked at")),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => None,
+        }
     }
 
     /// The index of whoever followed it from the start.
