@@ -111,11 +111,7 @@ pub(super) fn doctor(common: &Common) -> Result<Exit, Problem> {
                 }
                 findings.heading("\nModels");
                 answerer(&mut findings, &app, configuration).await?;
-                match configuration {
-                    Configuration::Usable => models(&mut findings, &app, &providers).await?,
-                    // Which providers there are is in what cannot be read.
-                    Configuration::Unusable => {}
-                }
+                models(&mut findings, &app, &providers, configuration).await?;
                 for key in keys {
                     findings.line(
                         key,
@@ -262,7 +258,12 @@ async fn answerer(
 
 /// Says which models there are. A configured provider that cannot be asked is something wrong; that no
 /// server runs on this machine is not.
-async fn models(findings: &mut Findings, app: &App, providers: &[String]) -> Result<(), Problem> {
+async fn models(
+    findings: &mut Findings,
+    app: &App,
+    providers: &[String],
+    configuration: Configuration,
+) -> Result<(), Problem> {
     let graph = app.graph();
     let local = graph.models.local_servers(crate::models::registry::LOCAL_WAIT).await;
     for provider in providers {
@@ -288,12 +289,14 @@ async fn models(findings: &mut Findings, app: &App, providers: &[String]) -> Res
             "this machine",
             "no server answers at the usual places of Ollama, llama.cpp, LM Studio and vLLM",
         );
-        if providers.is_empty() {
-            findings.line(
-                "",
-                "connect a model with a [providers.<name>] table; config.example.toml shows how",
-            );
-        }
+    }
+    match configuration {
+        Configuration::Usable if providers.is_empty() && local.is_empty() => findings.line(
+            "",
+            "connect a model with a [providers.<name>] table; config.example.toml shows how",
+        ),
+        // What cannot be read may well connect one.
+        Configuration::Usable | Configuration::Unusable => {}
     }
     Ok(())
 }

@@ -253,7 +253,8 @@ fn the_doctor_promises_no_defaults_where_the_configuration_cannot_be_used() {
     let missing = shown(&cli.path("nowhere.toml"));
     let ran = cli.run(&["doctor", "--config", &missing]);
     assert_eq!(ran.code, 1, "{}", ran.out);
-    assert!(ran.out.contains(&format!("! cannot be used {missing}")), "{}", ran.out);
+    let why = format!("! cannot be used there is no configuration file {missing}");
+    assert!(ran.out.contains(&why), "{}", ran.out);
     for unsaid in ["defaults", "connect a model"] {
         assert!(!ran.out.contains(unsaid), "{unsaid:?} is said: {}", ran.out);
     }
