@@ -18,7 +18,7 @@ use turnstile::store::lock::InstanceLock;
 use turnstile::store::session_repo::SessionRepo;
 use turnstile::store::turn_repo::TurnRepo;
 use turnstile::store::work_dir::WorkDir;
-use turnstile::testing::fact::{answer, complete, request, turn};
+use turnstile::testing::fact::{answer, complete, request, request_in, turn};
 use turnstile::testing::log::{Log, PREVIOUS_TURN, SESSION, TURN};
 use turnstile::testing::session_fact::{appended, header};
 use turnstile::testing::store::CountingEntropy;
@@ -54,16 +54,16 @@ fn with_sessions(cli: &Cli) -> PathBuf {
 /// Writes a session of two answered turns.
 fn with_two_turns(cli: &Cli) {
     let session = Log::session(header()).then(appended(1, PREVIOUS_TURN)).then(appended(2, TURN));
-    let created = TurnCreated { session_id: Some(SESSION.into()), ..turn() };
-    let first = Log::empty(PREVIOUS_TURN.into()).then(TurnFact::Created(created.clone().into()));
-    let context = TurnContext::Previous(ContextRef { previous_turn_id: PREVIOUS_TURN.into() });
-    let second = Log::turn(TurnFact::Created(TurnCreated { context, ..created }.into()));
-    let answered = |log: Log<TurnFact>, said: &str| {
-        log.then(request(0, "input")).then(answer(0, said)).then(complete()).into_events()
+    let answered = |id: &str, context: TurnContext| {
+        let asks = request_in(&context, 0, "input");
+        let created = TurnCreated { session_id: Some(SESSION.into()), context, ..turn() };
+        let log = Log::empty(TurnId::from(id)).then(TurnFact::Created(created.into()));
+        log.then(asks).then(answer(0, "It was the clock.")).then(complete()).into_events()
     };
+    let before = ContextRef { previous_turn_id: PREVIOUS_TURN.into() };
     let turns = [
-        (PREVIOUS_TURN, answered(first, "It was the clock.")),
-        (TURN, answered(second, "It was the watcher.")),
+        (PREVIOUS_TURN, answered(PREVIOUS_TURN, TurnContext::Inline(Vec::new()))),
+        (TURN, answered(TURN, TurnContext::Previous(before))),
     ];
     write(cli, &session.into_events(), &turns);
 }
