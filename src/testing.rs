@@ -9,6 +9,7 @@ pub mod clock;
 pub mod disk;
 pub mod fact;
 pub mod fixture;
+pub mod folder;
 pub mod gate;
 pub mod lines;
 pub mod log;

@@ -28,7 +28,7 @@ use crate::testing::pty::launch::pty_size;
 use crate::testing::pty::window::{Seen, Window};
 
 pub use emulator::{Frame, Manners};
-pub use home::{Home, files};
+pub use home::Home;
 pub use launch::Launch;
 pub use traffic::Traffic;
 pub use vt100::Screen;

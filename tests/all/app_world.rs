@@ -18,6 +18,7 @@ use turnstile::config::environment::{Environment, Flags, Platform};
 use turnstile::config::layer::{self, Loaded};
 use turnstile::domain::message::UserMessage;
 use turnstile::domain::turn::live::News;
+use turnstile::testing::folder;
 use turnstile::testing::model_server::ModelServer;
 
 /// The guide answers, and no server on this machine is asked.
@@ -105,18 +106,7 @@ impl Person {
 
     /// Everything in the work directory, files with their bytes, but for who holds it.
     pub(crate) fn tree(&self) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
-        let mut found = BTreeMap::new();
-        let mut folders = vec![self.work_dir()];
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder).expect("a folder") {
-                let path = entry.expect("an entry").path();
-                let bytes = path.is_file().then(|| fs::read(&path).expect("a file"));
-                if bytes.is_none() {
-                    folders.push(path.clone());
-                }
-                found.insert(path, bytes);
-            }
-        }
+        let mut found = folder::tree(&self.work_dir());
         found.remove(&self.work_dir().join("turnstile.lock"));
         found
     }

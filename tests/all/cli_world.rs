@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use turnstile::testing::pty::files;
+use turnstile::testing::folder::files;
 
 /// A person who has just got a computer.
 pub(crate) struct Cli {

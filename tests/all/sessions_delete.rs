@@ -1,8 +1,6 @@
 //! Deleting sessions and taking it back: what goes, what stays, and what races it.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use turnstile::base::id::ToolCallId;
@@ -12,27 +10,11 @@ use turnstile::domain::turn::status::TurnStatus;
 use turnstile::sessions::error::SessionError;
 use turnstile::store::jsonl::Options;
 use turnstile::store::log::{LogId, LogKind};
+use turnstile::testing::folder::tree;
 use turnstile::testing::gate::Gate;
 use turnstile::testing::sessions::SessionWorld;
 use turnstile::testing::store::Home;
 use turnstile::testing::turns::{Script, answering, asking};
-
-/// Everything below a folder: files with their bytes, folders without.
-fn tree(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            let bytes = path.is_file().then(|| fs::read(&path).expect("a file"));
-            if bytes.is_none() {
-                folders.push(path.clone());
-            }
-            found.insert(path, bytes);
-        }
-    }
-    found
-}
 
 fn home_and_world() -> (Home, SessionWorld) {
     let home = Home::new();

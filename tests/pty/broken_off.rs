@@ -1,6 +1,7 @@
 //! Runs that ended in the middle: what was asked, said and typed is there at the next start.
 
-use turnstile::testing::pty::{Home, Launch, files};
+use turnstile::testing::folder::files;
+use turnstile::testing::pty::{Home, Launch};
 
 use crate::person::{
     ENTER, PROGRAM, confirm, dismiss_question, go_on, go_to_list, go_to_prompt, go_to_timeline,

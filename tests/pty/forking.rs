@@ -1,6 +1,6 @@
 //! Going another way from an earlier place of a conversation.
 
-use turnstile::testing::pty::files;
+use turnstile::testing::folder::files;
 
 use crate::person::{ENTER, ask, go_to_composer, go_to_timeline, quit, shows};
 use crate::server::{Lab, answers};

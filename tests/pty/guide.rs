@@ -1,6 +1,7 @@
 //! The first start: the guide answers, asks, and all of it is there the next time.
 
-use turnstile::testing::pty::{Home, Launch, files};
+use turnstile::testing::folder::files;
+use turnstile::testing::pty::{Home, Launch};
 
 use crate::person::{
     DOWN, ENTER, PROGRAM, dismiss_question, go_on, go_to_composer, go_to_list, go_to_prompt,

@@ -1,8 +1,9 @@
 //! Text that is not ours: nothing of it reaches the terminal as anything but text.
 
 use serde_json::json;
+use turnstile::testing::folder::files;
 use turnstile::testing::model_server::Reply;
-use turnstile::testing::pty::{Ended, Traffic, files};
+use turnstile::testing::pty::{Ended, Traffic};
 
 use crate::person::{go_to_composer, go_to_prompt, go_to_timeline, quit, say};
 use crate::server::Lab;

@@ -6,7 +6,8 @@ use turnstile::base::id::SessionId;
 use turnstile::base::tasks::Tasks;
 use turnstile::testing::beside;
 use turnstile::testing::fixture::{Archive, Shape};
-use turnstile::testing::pty::{Ended, Exit, Home, Launch, Program, Screen, files};
+use turnstile::testing::folder::files;
+use turnstile::testing::pty::{Ended, Exit, Home, Launch, Program, Screen};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_turnstile");
 

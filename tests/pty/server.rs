@@ -3,9 +3,10 @@
 use serde_json::json;
 use tokio::runtime::Runtime;
 use turnstile::testing::beside;
+use turnstile::testing::folder::files;
 use turnstile::testing::gate::Gate;
 use turnstile::testing::model_server::{ModelServer, Reply};
-use turnstile::testing::pty::{Home, Launch, Program, files};
+use turnstile::testing::pty::{Home, Launch, Program};
 
 use crate::person::{PROGRAM, go_to_prompt, quit, say, shows};
 

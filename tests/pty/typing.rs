@@ -1,6 +1,7 @@
 //! The composer in a terminal: pastes, and keys that come before the program is there.
 
-use turnstile::testing::pty::{Home, Launch, files};
+use turnstile::testing::folder::files;
+use turnstile::testing::pty::{Home, Launch};
 
 use crate::person::{ENTER, PROGRAM, clear, go_to_prompt, quit, start, write};
 

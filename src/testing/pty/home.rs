@@ -80,17 +80,6 @@ impl Home {
     }
 }
 
-/// All files below a folder; none if it is not there.
-#[must_use]
-pub fn files(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
-    }
-    found
-}
-
 impl Default for Home {
     fn default() -> Self {
         Self::new()
