@@ -73,7 +73,7 @@ impl Telling {
             Ok(()) | Err(AdvanceError::Refused(_)) => {}
             Err(error) => {
                 let (session, turn) = (self.session.clone(), self.turn.clone());
-                self.troubles.tell(Trouble { session, turn, error: Arc::new(error) });
+                self.troubles.tell(Trouble::Advance { session, turn, error: Arc::new(error) });
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::sessions::api::{QueueChanged, SendMessageConfig, Sent, WaitingMessage
 use crate::sessions::circumstances::with_circumstances;
 use crate::sessions::error::SessionError;
 use crate::sessions::index::Unsent;
+use crate::sessions::trouble::Trouble;
 use crate::sessions::waiting::{Item, Source};
 
 /// How many changes wait for a follower before it has to ask for what waits again.
@@ -238,14 +239,22 @@ impl Sessions {
     ) -> Result<OwnedMutexGuard<()>, SessionError> {
         let lock = self.queue.lock(session).await;
         if !self.queue.with(session, |known| known.settled) {
-            if let Err(error) = self.parts.waiting.tidy(session).await {
-                tracing::warn!(%session, %error, "what cannot be read stays");
-            }
+            self.tidy_queue(session).await;
             let claimed = self.parts.waiting.look(session).await?.claimed;
             self.settle(session, &claimed).await?;
             self.queue.with(session, |known| known.settled = true);
         }
         Ok(lock)
+    }
+
+    async fn tidy_queue(&self, session: &SessionId) {
+        let rejected = self.parts.waiting.tidy(session).await.unwrap_or_else(|error| {
+            tracing::warn!(%session, %error, "what cannot be read stays");
+            Vec::new()
+        });
+        for rejected in rejected {
+            self.troubles.tell(Trouble::Rejected { session: session.clone(), rejected });
+        }
     }
 
     /// What is claimed now is to be settled before anything is changed.

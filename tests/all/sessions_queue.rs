@@ -1,6 +1,7 @@
 //! Messages that wait: delivered once, in the order in which they were typed, and never behind a
 //! person's back. On a scripted runtime.
 
+use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use turnstile::domain::turn::status::TurnStatus;
 use turnstile::runtime::error::ResolveError;
 use turnstile::sessions::api::{SendMessageConfig, Sent};
 use turnstile::sessions::error::SessionError;
+use turnstile::sessions::trouble::Trouble;
 use turnstile::sessions::waiting::{Item, Source, WaitingError};
 use turnstile::testing::gate::Gate;
 use turnstile::testing::sessions::{SessionWorld, config};
@@ -441,7 +443,7 @@ async fn what_waits_is_destroyed_with_a_purged_session() {
     world.queue(&session, "second").await;
     world.sessions.purge_session(&session).await.expect("purged");
     for folder in ["var/sessions", "var/deleted"] {
-        let left = std::fs::read_dir(home.work_dir().root().join(folder));
+        let left = fs::read_dir(home.work_dir().root().join(folder));
         assert_eq!(left.map_or(0, Iterator::count), 0, "{folder}");
     }
     assert!(world.try_queue(&session, "third").await.is_err());
@@ -479,4 +481,27 @@ async fn what_was_claimed_in_a_deleted_session_waits_again_once_that_is_restored
         assert_eq!(next.waits(&session).await, ["[first]"]);
         assert_eq!(next.entry(&session).unsent, 1);
     }
+}
+
+#[tokio::test]
+async fn what_waits_and_cannot_be_read_is_told_once() {
+    let home = Home::new();
+    let world = SessionWorld::in_files(&home);
+    let session = world.session().await;
+    world.waiting.put(&session, &item(E1, "first", None)).await.expect("put");
+    let mut folders = fs::read_dir(home.work_dir().runtime_state()).expect("there");
+    let folder = folders.next().expect("one").expect("readable").path();
+    let file = folder.join("inbox").join(format!("{E1}.pending"));
+    fs::write(file, "{").expect("written");
+    let next = world.restarted();
+    let mut troubles = next.sessions.follow_trouble();
+    next.sessions.recover_queues().await.expect("listed");
+    let told = troubles.try_recv().expect("told");
+    assert!(
+        matches!(&told, Trouble::Rejected { session: of, rejected }
+            if *of == session && rejected.path.exists() && rejected.path.starts_with(&folder)),
+        "{told:?}"
+    );
+    next.sessions.recover_queues().await.expect("listed");
+    assert!(troubles.try_recv().is_err());
 }

@@ -139,7 +139,10 @@ impl Life {
     /// What went wrong that nobody waited for.
     pub(super) fn trouble(&mut self) -> Option<String> {
         let trouble = self.trouble.try_recv().ok()?;
-        Some(format!("{}: {}", trouble.turn, trouble.error))
+        Some(match trouble {
+            Trouble::Advance { turn, error, .. } => format!("{turn}: {error}"),
+            Trouble::Rejected { session, rejected } => format!("{session}: {rejected}"),
+        })
     }
 
     /// The index of whoever followed it from the start.
