@@ -64,8 +64,10 @@ impl Queue {
     /// Holds all that waits in a session: it goes when the person says so. Called under the
     /// session's lock.
     pub(super) fn hold(&self, session: &SessionId) {
-        self.with(session, |known| known.loose.clear());
-        self.tell(session);
+        let loose = self.with(session, |known| std::mem::take(&mut known.loose));
+        if !loose.is_empty() {
+            self.tell(session);
+        }
     }
 
     /// Forgets a session that was deleted.
@@ -108,7 +110,9 @@ impl Sessions {
             drop(queue);
             let (now, folder) = (self.parts.clock.now(), self.folder_of(&state));
             let input = with_circumstances(message, now, &self.parts.zone, &folder);
-            return Ok(Sent::Turn(self.start_turn(&state, input, config).await?));
+            let turn = self.start_turn(&state, input, config).await?;
+            self.forget_error(session).await;
+            return Ok(Sent::Turn(turn));
         }
         let item = Item {
             id: self.parts.event_ids.next(),
@@ -243,8 +247,19 @@ impl Sessions {
             let claimed = self.parts.waiting.look(session).await?.claimed;
             self.settle(session, &claimed).await?;
             self.queue.with(session, |known| known.settled = true);
+            if !claimed.is_empty() {
+                self.queue_changed(session).await;
+            }
         }
         Ok(lock)
+    }
+
+    /// A message was delivered: what kept another from that is over.
+    pub(super) async fn forget_error(&self, session: &SessionId) {
+        let _queue = self.queue.lock(session).await;
+        if self.queue.with(session, |known| known.last_error.take()).is_some() {
+            self.queue_changed(session).await;
+        }
     }
 
     async fn tidy_queue(&self, session: &SessionId) {

@@ -409,6 +409,41 @@ async fn what_cannot_be_delivered_is_held_and_says_why() {
 }
 
 #[tokio::test]
+async fn what_kept_a_message_from_being_delivered_is_over_once_any_is() {
+    for world in worlds() {
+        let gate = Gate::new();
+        let (session, _) = busy(&world, &gate, answering("Done.")).await;
+        let second = world.queue(&session, "second").await;
+        world.turns.refuse_create(ResolveError::UnknownModel("the model is gone".to_owned()));
+        gate.open();
+        world.quiet().await;
+        assert!(world.entry(&session).last_error.is_some());
+        world.sessions.take_back(&session, &second).await.expect("taken back");
+        assert!(world.entry(&session).last_error.is_some());
+        assert!(matches!(world.try_queue(&session, "third").await, Ok(Sent::Turn(_))));
+        assert_eq!(world.entry(&session).last_error, None);
+    }
+}
+
+#[tokio::test]
+async fn each_change_of_what_waits_is_told_once() {
+    for world in worlds() {
+        let gate = Gate::new();
+        let (session, turn) = busy(&world, &gate, answering("Done.")).await;
+        let mut changes = world.sessions.follow_queue();
+        let mut told = || std::iter::from_fn(|| changes.try_recv().ok()).count();
+        world.queue(&session, "second").await;
+        assert_eq!(told(), 1, "it waits");
+        world.sessions.stop_turn(&turn, None).await.expect("stopped");
+        world.quiet().await;
+        assert_eq!(told(), 1, "it is held");
+        world.turns.refuse_create(ResolveError::UnknownModel("the model is gone".to_owned()));
+        assert!(world.sessions.send_waiting(&session).await.is_err());
+        assert_eq!(told(), 3, "it was let go, claimed, and is held again");
+    }
+}
+
+#[tokio::test]
 async fn a_message_that_does_not_say_so_is_answered_as_the_one_before_it() {
     for world in worlds() {
         let session = world.session().await;
