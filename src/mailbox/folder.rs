@@ -1,7 +1,6 @@
 //! The folder of a session's runtime state: its name, its lock, and its small files, of which every
 //! change is durable before the next one is begun.
 
-use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::base::clock::Timestamp;
 use crate::base::id::{EventId, SessionId};
+use crate::base::text;
 use crate::store::atomic;
 use crate::store::disk::{self, Disk, DiskFile, EntryKind, Hold, Open};
 use crate::store::error::IoFailure;
@@ -30,11 +30,7 @@ const CLAIM: &str = ".item.json";
 /// The name of a session's folder: the hash of its key, which for a session of a terminal is
 /// `channel:<sessionId>`.
 pub(super) fn name_of(session: &SessionId) -> String {
-    let hash = Sha256::digest(format!("channel:{session}"));
-    hash.iter().fold(String::with_capacity(64), |mut name, byte| {
-        let _infallible = write!(name, "{byte:02x}");
-        name
-    })
+    text::hex(&Sha256::digest(format!("channel:{session}")))
 }
 
 /// A folder, as the work on it sees it.

@@ -145,7 +145,7 @@ impl Sessions {
     ) -> Result<Vec<WaitingMessage>, SessionError> {
         let waiting = self.parts.waiting.look(session).await?.waiting;
         Ok(self.queue.with(session, |known| {
-            let shown = |item: Item| WaitingMessage::of(&item, !known.loose.contains(&item.id));
+            let shown = |item: Item| WaitingMessage::of(&item, known);
             waiting.into_iter().map(shown).collect()
         }))
     }
@@ -161,9 +161,9 @@ impl Sessions {
     ) -> Result<WaitingMessage, SessionError> {
         let _queue = self.lock_queue(session).await?;
         let item = self.parts.waiting.take_back(session, event).await?;
-        let loose = self.queue.with(session, |known| known.loose.remove(event));
+        let taken = self.queue.with(session, |known| WaitingMessage::of(&item, known));
         self.queue_changed(session).await;
-        Ok(WaitingMessage::of(&item, !loose))
+        Ok(taken)
     }
 
     /// Gives a message that waits another text; what goes with it stays.
@@ -298,14 +298,14 @@ impl Sessions {
 }
 
 impl WaitingMessage {
-    fn of(item: &Item, held: bool) -> Self {
+    fn of(item: &Item, known: &Known) -> Self {
         Self {
             id: item.id.clone(),
             source: item.source.clone(),
             created_at: item.created_at,
             text: item.message.plain_text(),
             attachments: item.message.attachments(),
-            held,
+            held: !known.loose.contains(&item.id),
         }
     }
 }

@@ -30,10 +30,10 @@ impl Sessions {
     ) {
         let (sessions, session, turn_id) = (self.clone(), session.clone(), turn.id.clone());
         let (said, answer) = (turn.definition.input.plain_text(), completed.output.plain_text());
-        let text = format!(
+        let both = format!(
             "## The person\n\n{}\n\n## The assistant\n\n{}\n",
-            beginning(&said),
-            beginning(&answer)
+            text::beginning(&said, SEEN_CHARS_MAX),
+            text::beginning(&answer, SEEN_CHARS_MAX)
         );
         let ending = self.parts.tasks.cancel_token().clone();
         drop(self.parts.tasks.spawn("title a session", async move {
@@ -42,7 +42,7 @@ impl Sessions {
                 biased;
                 // Safe to drop: nothing is recorded before there is a title, and that is one event.
                 () = ending.cancelled() => stop.stop(None),
-                titled = sessions.title(&session, &turn_id, &text, &stop) => {
+                titled = sessions.title(&session, &turn_id, &both, &stop) => {
                     if let Err(error) = titled {
                         tracing::warn!(%session, %error, "a session keeps its default title");
                     }
@@ -66,8 +66,13 @@ impl Sessions {
         };
         let (name, instructions) = ("title", INSTRUCTIONS);
         let question = Question { name, instructions, model: &latest.model, text };
-        let answer = self.ask_aside(&state, &question, stop).await;
-        let title = text::title(&answer.map_err(Box::new)?);
+        let title = match self.ask_aside(&state, &question, stop).await {
+            Ok(answer) => text::title(&answer),
+            Err(error) => {
+                tracing::warn!(%session, %error, "no name was given");
+                return Ok(());
+            }
+        };
         if title.is_empty() {
             return Ok(());
         }
@@ -98,9 +103,4 @@ impl Sessions {
         }
         Ok(Some(default))
     }
-}
-
-fn beginning(text: &str) -> &str {
-    let end = text.char_indices().nth(SEEN_CHARS_MAX).map_or(text.len(), |(at, _)| at);
-    text.get(..end).unwrap_or_default()
 }
