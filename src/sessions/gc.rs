@@ -64,8 +64,8 @@ impl Sessions {
     }
 
     /// Destroys a session at once, with the agents that were spawned in it and the turns that only
-    /// they reach. Whatever runs in it is stopped. It cannot be taken back. The session itself goes
-    /// last: when something breaks before that, it is still there to be purged again.
+    /// they reach. Whatever runs in it is stopped. It cannot be taken back. It goes after the agents:
+    /// when something breaks before that, it is still there to be purged again.
     ///
     /// # Errors
     /// [`SessionError::Entangled`] if it cannot be told which turns others reach: nothing is
@@ -86,13 +86,13 @@ impl Sessions {
         Ok(purged?)
     }
 
-    /// Destroys turns, and then sessions, of which the last is the one that leads to all others.
+    /// Destroys sessions, of which the last is the one that leads to all others, and then the turns
+    /// that nothing reaches any more: what a session refers to is there as long as it is.
     async fn destroy_family(
         &self,
         family: &[SessionId],
         turns: &[TurnId],
     ) -> Result<(), StoreError> {
-        self.destroy_turns(turns).await?;
         let Some((root, spawned)) = family.split_first() else { return Ok(()) };
         for member in spawned.iter().rev() {
             match self.destroy_session(member).await {
@@ -100,7 +100,8 @@ impl Sessions {
                 Err(error) => return Err(error),
             }
         }
-        self.destroy_session(root).await
+        self.destroy_session(root).await?;
+        self.destroy_turns(turns).await
     }
 
     async fn destroy_session(&self, session: &SessionId) -> Result<(), StoreError> {

@@ -391,11 +391,11 @@ async fn wherever_the_disk_breaks_in_a_purge_it_can_be_made_again() {
         let again = next.sessions.purge_session(&session).await;
         let is_gone = matches!(again, Err(SessionError::Store(StoreError::NotFound(_))));
         assert!(again.is_ok() || is_gone, "call {from}: {again:?}");
-        assert_eq!(turns(&next).await, BTreeSet::from([kept]), "call {from}");
         assert_eq!(next.repo.ids().await.expect("listed"), [other], "call {from}");
         let left = garbage(&next).await;
-        assert_eq!((left.turns.len(), left.unsure.len()), (0, 0), "call {from}");
+        assert_eq!(left.unsure.len(), 0, "call {from}");
         next.sessions.destroy_garbage(&left).await.expect("destroyed");
+        assert_eq!(turns(&next).await, BTreeSet::from([kept]), "call {from}");
         assert_eq!(garbage(&next).await, Garbage::default(), "call {from}");
     }
 }
