@@ -67,8 +67,8 @@ impl App {
                 () = ending.cancelled() => return,
                 trouble = feed.troubles.recv() => {
                     // What lagged is in the log of the program.
-                    if let Ok(Trouble { turn, error, .. }) = trouble {
-                        self.tell(refused(Refused::Advance(turn), &*error)).await;
+                    if let Ok(trouble) = trouble {
+                        self.tell(told_of(trouble)).await;
                     }
                     continue;
                 }
@@ -174,5 +174,12 @@ impl App {
     async fn tell_chosen(&self, chosen: Chosen) {
         let Chosen { model, why } = chosen;
         self.tell(Notice::ModelChosen { model, why }).await;
+    }
+}
+
+fn told_of(trouble: Trouble) -> Notice {
+    match trouble {
+        Trouble::Advance { turn, error, .. } => refused(Refused::Advance(turn), &*error),
+        Trouble::Rejected { session, rejected } => refused(Refused::Session(session), &rejected),
     }
 }

@@ -103,6 +103,20 @@ pub fn truncate(text: &str, cols: usize) -> Cow<'_, str> {
     Cow::Borrowed(text)
 }
 
+/// The first characters of a text.
+#[must_use]
+pub fn beginning(text: &str, chars_max: usize) -> &str {
+    let end = text.char_indices().nth(chars_max).map_or(text.len(), |(at, _)| at);
+    text.get(..end).unwrap_or_default()
+}
+
+/// Bytes in lowercase hexadecimal digits.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
+}
+
 /// The default title of a session by its first message: its first line, controls removed, cut at
 /// [`TITLE_COLS_MAX`] columns at a word boundary. Empty if the message has no visible character.
 #[must_use]
@@ -110,8 +124,7 @@ pub fn title(message: &str) -> String {
     /// What comes later in a line does not get into a title.
     const LINE_CHARS_MAX: usize = 1_000;
     let mut lines = message.lines().map(|line| {
-        let end = line.char_indices().nth(LINE_CHARS_MAX).map_or(line.len(), |(at, _)| at);
-        let line = sanitize::for_title(line.get(..end).unwrap_or_default());
+        let line = sanitize::for_title(beginning(line, LINE_CHARS_MAX));
         line.split_whitespace().collect::<Vec<_>>().join(" ")
     });
     let line = lines.find(|line| !line.is_empty()).unwrap_or_default();
@@ -432,5 +445,19 @@ mod tests {
         fn a_truncated_text_fits(text in hostile::text(), cols in 0..30usize) {
             prop_assert!(width(&truncate(&text, cols)) <= cols);
         }
+    }
+
+    #[test]
+    fn a_beginning_has_whole_characters() {
+        for (chars_max, expected) in [(0, ""), (1, "é"), (2, "éx"), (3, "éx日"), (4, "éx日")]
+        {
+            assert_eq!(beginning("éx日", chars_max), expected);
+        }
+    }
+
+    #[test]
+    fn bytes_are_two_digits_each() {
+        assert_eq!(hex(&[]), "");
+        assert_eq!(hex(&[0, 0x0f, 0xa0, 0xff]), "000fa0ff");
     }
 }

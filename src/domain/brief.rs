@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::base::text;
 use crate::domain::json::Json;
 use crate::domain::permission::plan::PermissionRequest;
 use crate::domain::turn::state::ToolCall;
@@ -66,8 +67,8 @@ fn first_question(fields: &Map<String, Value>) -> Option<&str> {
 
 fn first_line(text: &str) -> String {
     let mut lines = text.trim().lines();
-    let first: String = lines.next().unwrap_or_default().chars().take(BRIEF_CHARS_MAX).collect();
-    if lines.next().is_some() { format!("{first} …") } else { first }
+    let first = text::beginning(lines.next().unwrap_or_default(), BRIEF_CHARS_MAX);
+    if lines.next().is_some() { format!("{first} …") } else { first.to_owned() }
 }
 
 /// A text as it is, any other value as JSON.

@@ -1,7 +1,6 @@
 //! The folder of a session's runtime state: its name, its lock, and its small files, of which every
 //! change is durable before the next one is begun.
 
-use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::base::clock::Timestamp;
 use crate::base::id::{EventId, SessionId};
+use crate::base::text;
 use crate::store::atomic;
 use crate::store::disk::{self, Disk, DiskFile, EntryKind, Hold, Open};
 use crate::store::error::IoFailure;
@@ -16,6 +16,11 @@ use crate::store::seam::{Durability, SyncMode};
 
 /// The most that is read of an item; a larger one is nobody's message.
 pub(super) const ITEM_BYTES_MAX: usize = 1024 * 1024;
+/// How many messages are claimed together at most (`design/mailbox.md`, merge and drain).
+const CLAIMED_TOGETHER_MAX: usize = 20;
+/// The most that is read of a claim: as many items as are claimed together, and the room of one more
+/// for what stands around them.
+pub(super) const CLAIM_BYTES_MAX: usize = (CLAIMED_TOGETHER_MAX + 1) * ITEM_BYTES_MAX;
 /// How old a temporary file is before nobody can be writing it any more.
 const TEMPORARY_MS_MAX: u64 = 60 * 60 * 1000;
 
@@ -25,11 +30,7 @@ const CLAIM: &str = ".item.json";
 /// The name of a session's folder: the hash of its key, which for a session of a terminal is
 /// `channel:<sessionId>`.
 pub(super) fn name_of(session: &SessionId) -> String {
-    let hash = Sha256::digest(format!("channel:{session}"));
-    hash.iter().fold(String::with_capacity(64), |mut name, byte| {
-        let _infallible = write!(name, "{byte:02x}");
-        name
-    })
+    text::hex(&Sha256::digest(format!("channel:{session}")))
 }
 
 /// A folder, as the work on it sees it.
@@ -116,9 +117,20 @@ impl Folder<'_> {
         Ok(entries.into_iter().filter_map(|entry| entry.name.into_string().ok()).collect())
     }
 
-    /// The bytes of an item, one more than an item may have at most; `None` if it is not there.
-    pub(super) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, IoFailure> {
-        let size_max = ITEM_BYTES_MAX as u64 + 1;
+    /// The bytes of the message that waits under this name, one more than an item may have at most;
+    /// `None` if it is not there.
+    pub(super) fn read_pending(&self, event: &EventId) -> Result<Option<Vec<u8>>, IoFailure> {
+        self.read(&self.pending(event), ITEM_BYTES_MAX)
+    }
+
+    /// The bytes of the claim with this first event, one more than a claim may have at most; `None`
+    /// if it is not there.
+    pub(super) fn read_claim(&self, event: &EventId) -> Result<Option<Vec<u8>>, IoFailure> {
+        self.read(&self.claim(event), CLAIM_BYTES_MAX)
+    }
+
+    fn read(&self, path: &Path, bytes_max: usize) -> Result<Option<Vec<u8>>, IoFailure> {
+        let size_max = bytes_max as u64 + 1;
         disk::read_small(self.disk, path, size_max).map_err(IoFailure::of("read", path))
     }
 
@@ -151,14 +163,31 @@ impl Folder<'_> {
         Ok(())
     }
 
-    /// Moves what is no item out of the way, with the reason beside it.
-    pub(super) fn reject(&self, event: &EventId, why: &str) -> Result<(), IoFailure> {
-        let (from, rejected) = (self.pending(event), self.inbox().join("rejected"));
+    /// Moves what is no item out of the inbox; gives where it is now.
+    pub(super) fn reject_pending(&self, event: &EventId, why: &str) -> Result<PathBuf, IoFailure> {
+        self.reject(event, &self.pending(event), &self.inbox().join("rejected"), why)
+    }
+
+    /// Moves what is no claim out from among the claims; gives where it is now.
+    pub(super) fn reject_claim(&self, event: &EventId, why: &str) -> Result<PathBuf, IoFailure> {
+        let quarantine = self.root.join("mailbox").join("quarantine");
+        self.reject(event, &self.claim(event), &quarantine, why)
+    }
+
+    /// Moves a file out of the way, with the reason beside it.
+    fn reject(
+        &self,
+        event: &EventId,
+        from: &Path,
+        rejected: &Path,
+        why: &str,
+    ) -> Result<PathBuf, IoFailure> {
         self.write(&rejected.join(format!("{event}.reason")), why.as_bytes())?;
-        let to = rejected.join(format!("{event}{PENDING}"));
-        self.disk.rename(&from, &to).map_err(IoFailure::of("move", &from))?;
-        self.sync(&rejected)?;
-        self.sync(&self.inbox())
+        let to = rejected.join(from.file_name().unwrap_or_default());
+        self.disk.rename(from, &to).map_err(IoFailure::of("move", from))?;
+        self.sync(rejected)?;
+        self.sync(parent_of(from))?;
+        Ok(to)
     }
 
     /// Removes what writers that died have left.

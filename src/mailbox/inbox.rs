@@ -14,9 +14,9 @@ use crate::base::id::{EventId, SessionId};
 use crate::base::tasks::Tasks;
 use crate::mailbox::folder::{self, Folder, ITEM_BYTES_MAX, Locked};
 use crate::mailbox::item::{self, Claim, Event, Found};
-use crate::sessions::waiting::{Item, Undelivered, Waiting, WaitingError};
+use crate::sessions::waiting::{Item, Rejected, Undelivered, Waiting, WaitingError};
 use crate::store::blocking::InOrder;
-use crate::store::disk::Disk;
+use crate::store::disk::{self, Disk};
 use crate::store::error::IoFailure;
 use crate::store::log::Removed;
 use crate::store::seam::SyncMode;
@@ -191,21 +191,11 @@ impl Waiting for Inbox {
         .await
     }
 
-    async fn tidy(&self, session: &SessionId) -> Result<(), WaitingError> {
+    async fn tidy(&self, session: &SessionId) -> Result<Vec<Rejected>, WaitingError> {
         let now = self.clock.now();
         self.change(session, move |folder| {
             folder.sweep(now)?;
-            for event in folder.pending_events()? {
-                let bytes = folder.read(&folder.pending(&event));
-                let why = match bytes.map(|bytes| bytes.map(|it| item::decode(&event, &it))) {
-                    Ok(None | Some(Found::Message(_) | Found::Other)) => continue,
-                    Ok(Some(Found::Bad(why))) => why,
-                    Err(error) => error.to_string(),
-                };
-                folder.reject(&event, &why)?;
-                tracing::warn!(%event, why, "an item was rejected");
-            }
-            Ok(())
+            Ok(reject_bad(folder)?)
         })
         .await
     }
@@ -244,7 +234,7 @@ fn look(folder: &Folder<'_>) -> Result<Undelivered, WaitingError> {
         if claimed.contains(&event) {
             continue;
         }
-        match folder.read(&folder.pending(&event)) {
+        match folder.read_pending(&event) {
             Ok(bytes) => match bytes.map(|bytes| item::decode(&event, &bytes)) {
                 Some(Found::Message(item)) => found.waiting.push(*item),
                 Some(Found::Bad(why)) => tracing::warn!(%event, why, "a file is no item"),
@@ -267,22 +257,65 @@ fn waiting(folder: &Folder<'_>, event: &EventId) -> Result<(Item, Vec<u8>), Wait
     let gone = || WaitingError::Gone(event.clone());
     // No path is made of what is no id.
     let known = Some(event).filter(|event| event.is_well_formed()).ok_or_else(gone)?;
-    let bytes = folder.read(&folder.pending(known))?.ok_or_else(gone)?;
+    let bytes = folder.read_pending(known)?.ok_or_else(gone)?;
     match item::decode(event, &bytes) {
         Found::Message(item) => Ok((*item, bytes)),
         Found::Other | Found::Bad(_) => Err(gone()),
     }
 }
 
-/// What a claim holds, by its first event.
+/// What a claim holds, by its first event. What is no claim holds nothing, and is moved away when
+/// the folder is tidied.
 fn claimed(folder: &Folder<'_>, first: &EventId) -> Result<Vec<Event>, WaitingError> {
-    let path = folder.claim(first);
-    let Some(bytes) = folder.read(&path)? else { return Ok(Vec::new()) };
-    match serde_json::from_slice::<Claim>(&bytes) {
-        Ok(claim) => Ok(claim.events()),
-        Err(error) => {
-            tracing::warn!(%error, path = %path.display(), "a file is no claim");
-            Ok(Vec::new())
+    let bytes = match folder.read_claim(first) {
+        Err(failure) if disk::is_no_file(&failure.cause) => return Ok(Vec::new()),
+        bytes => bytes?,
+    };
+    let decoded = bytes.map_or(Ok(Vec::new()), |bytes| Claim::decode(first, &bytes));
+    Ok(decoded.unwrap_or_else(|why| {
+        tracing::warn!(%first, why, "a file is no claim");
+        Vec::new()
+    }))
+}
+
+/// Moves out of the way what is no item and no claim. What the disk does not give today may be one.
+fn reject_bad(folder: &Folder<'_>) -> Result<Vec<Rejected>, IoFailure> {
+    let mut rejected = Vec::new();
+    let mut moved = |why: String, path: Result<PathBuf, IoFailure>| match path {
+        Ok(path) => rejected.push(Rejected { path, why }),
+        Err(error) => tracing::warn!(why, %error, "what is no item stays"),
+    };
+    for event in folder.pending_events()? {
+        let decode = |bytes: &[u8]| match item::decode(&event, bytes) {
+            Found::Message(_) | Found::Other => None,
+            Found::Bad(why) => Some(why),
+        };
+        if let Some(why) = fault(folder.read_pending(&event), decode) {
+            let path = folder.reject_pending(&event, &why);
+            moved(why, path);
+        }
+    }
+    for event in folder.claim_events()? {
+        let decode = |bytes: &[u8]| Claim::decode(&event, bytes).err();
+        if let Some(why) = fault(folder.read_claim(&event), decode) {
+            let path = folder.reject_claim(&event, &why);
+            moved(why, path);
+        }
+    }
+    Ok(rejected)
+}
+
+/// Why what was read is not what it was taken for, if that is known.
+fn fault(
+    read: Result<Option<Vec<u8>>, IoFailure>,
+    decode: impl FnOnce(&[u8]) -> Option<String>,
+) -> Option<String> {
+    match read {
+        Ok(bytes) => decode(&bytes?),
+        Err(failure) if disk::is_no_file(&failure.cause) => Some(failure.cause.to_string()),
+        Err(failure) => {
+            tracing::warn!(error = %failure, "a file is left as it is");
+            None
         }
     }
 }

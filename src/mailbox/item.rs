@@ -12,7 +12,7 @@ use crate::base::id::EventId;
 use crate::domain::agent::RequestedAgent;
 use crate::domain::message::{ProviderOptions, UserMessage, UserPart};
 use crate::domain::turn::event::ReasoningEffort;
-use crate::mailbox::folder::ITEM_BYTES_MAX;
+use crate::mailbox::folder::{CLAIM_BYTES_MAX, ITEM_BYTES_MAX};
 use crate::runtime::api::{Human, PermissionMode};
 use crate::sessions::api::SendMessageConfig;
 use crate::sessions::waiting::{Item, Source};
@@ -130,11 +130,25 @@ impl Claim {
         Ok(Self { events: vec![RawValue::from_string(text)?] })
     }
 
-    /// Its messages; what is none is left out.
-    pub(super) fn events(self) -> Vec<Event> {
-        let events = self.events.into_iter().filter_map(|raw| {
-            let fields: Fields = serde_json::from_str(raw.get()).ok()?;
-            Some(Event { item: fields.into_item(), raw })
+    /// The messages in the file of the claim with this first event, all of them, or why it is no
+    /// claim.
+    pub(super) fn decode(first: &EventId, bytes: &[u8]) -> Result<Vec<Event>, String> {
+        if bytes.len() > CLAIM_BYTES_MAX {
+            return Err(format!("it is larger than {CLAIM_BYTES_MAX} bytes"));
+        }
+        let claim: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        let mut before: Option<EventId> = None;
+        let events = claim.events.into_iter().map(|raw| {
+            let fields: Fields =
+                serde_json::from_str(raw.get()).map_err(|error| error.to_string())?;
+            let event = &fields.event_id;
+            // Paths are made of the ids. Those in front may have gone; the name stays.
+            let in_order = before.as_ref().is_none_or(|before| before < event) && first <= event;
+            if !(event.is_well_formed() && in_order) {
+                return Err(format!("what it holds names itself {event}"));
+            }
+            before = Some(event.clone());
+            Ok(Event { item: fields.into_item(), raw })
         });
         events.collect()
     }

@@ -130,8 +130,7 @@ impl Default for ContextResolver {
 
 impl ContextResolver {
     /// A resolver that keeps so much.
-    #[must_use]
-    pub fn of_size(bytes_max: usize) -> Self {
+    fn of_size(bytes_max: usize) -> Self {
         let kept = Kept { turns: LruCache::unbounded(), bytes: 0 };
         Self { kept: Mutex::new(kept), bytes_max }
     }

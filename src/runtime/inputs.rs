@@ -24,8 +24,9 @@ pub(super) fn facts(state: &TurnState, input: &ExternalInput, output_bytes_max: 
     }
     let fact = match input {
         ExternalInput::PermissionDecision { call, decision, metadata } => {
-            let pending = find(state, call)?.awaits_permission();
-            check(pending, || InputRefused::NoDecisionPending(call.clone()))?;
+            if !find(state, call)?.awaits_permission() {
+                return Err(InputRefused::NoDecisionPending(call.clone()));
+            }
             let metadata = metadata.as_ref().map(|it| fit(call, it, METADATA_BYTES_MAX));
             let metadata = metadata.transpose()?;
             TurnFact::PermissionResolved(PermissionResolved {
@@ -37,8 +38,7 @@ pub(super) fn facts(state: &TurnState, input: &ExternalInput, output_bytes_max: 
             })
         }
         ExternalInput::AsyncToolProgress { call, progress } => {
-            let pending = find(state, call)?.awaits_async_result();
-            check(pending, || InputRefused::NoResultPending(call.clone()))?;
+            awaiting(state, call)?;
             TurnFact::ToolProgress(ToolProgress {
                 tool_call_id: call.clone(),
                 source: Execution::Async,
@@ -46,8 +46,7 @@ pub(super) fn facts(state: &TurnState, input: &ExternalInput, output_bytes_max: 
             })
         }
         ExternalInput::AsyncToolResult { call, result } => {
-            let tool = find(state, call)?;
-            check(tool.awaits_async_result(), || InputRefused::NoResultPending(call.clone()))?;
+            let tool = awaiting(state, call)?;
             TurnFact::ToolResult(ToolResult {
                 tool_call_id: call.clone(),
                 tool_name: tool.name.clone(),
@@ -65,8 +64,10 @@ fn find<'a>(state: &'a TurnState, call: &ToolCallId) -> Result<&'a ToolCall, Inp
     state.tool_calls.get(call).ok_or_else(unknown)
 }
 
-fn check(pending: bool, refusal: impl FnOnce() -> InputRefused) -> Result<(), InputRefused> {
-    if pending { Ok(()) } else { Err(refusal()) }
+/// The call, which waits for the result of an async tool.
+fn awaiting<'a>(state: &'a TurnState, call: &ToolCallId) -> Result<&'a ToolCall, InputRefused> {
+    let tool = Some(find(state, call)?).filter(|tool| tool.awaits_async_result());
+    tool.ok_or_else(|| InputRefused::NoResultPending(call.clone()))
 }
 
 /// The value as it may be recorded. What does not fit is refused rather than cut: whoever gave it
@@ -75,7 +76,9 @@ fn fit(call: &ToolCallId, json: &Json, bytes_max: usize) -> Result<Json, InputRe
     let unfit = |why: String| InputRefused::Unfit { call: call.clone(), why };
     let sound = output::sound(json).map_err(|error| unfit(error.to_string()))?;
     let bytes = sound.get().len();
-    check(bytes <= bytes_max, || unfit(format!("it has {bytes} bytes, and {bytes_max} fit")))?;
+    if bytes > bytes_max {
+        return Err(unfit(format!("it has {bytes} bytes, and {bytes_max} fit")));
+    }
     Ok(sound)
 }
 

@@ -2,12 +2,12 @@
 //! `design/turn-runtime.md` section 8.
 
 use std::collections::HashMap;
-use std::error::Error;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 
+use crate::base::error::with_causes;
 use crate::base::id::ToolCallId;
 use crate::base::tasks::panic_message;
 use crate::domain::agent::ToolDescriptor;
@@ -219,7 +219,7 @@ impl Advance {
         }
         let decide = |state: &TurnState| {
             let open = state.outstanding_permissions();
-            Ok(open.filter_map(|call| decision(config, call, classifier.is_some())).collect())
+            Ok(open.filter_map(|call| decision(config, call, classifier)).collect())
         };
         self.cell.commit_with(&self.parts, decide).await
     }
@@ -243,18 +243,6 @@ impl Advance {
         };
         self.cell.commit_with(&self.parts, facts).await
     }
-}
-
-/// An error with all its causes, for the model.
-fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }
 
 fn is_fresh(call: &ToolCall) -> bool {
@@ -302,7 +290,11 @@ fn denial(resolved: &Resolution) -> String {
 
 /// The decision on a call that a classifier or the absence of a person makes; none while a person
 /// has to be asked.
-fn decision(config: &TurnConfig, call: &ToolCall, classifier: bool) -> Option<TurnFact> {
+fn decision(
+    config: &TurnConfig,
+    call: &ToolCall,
+    classifier: Option<&dyn Classifier>,
+) -> Option<TurnFact> {
     let permission = call.permission.as_ref()?;
     let opinion = permission.classified.as_ref();
     let (decision, source, reason) = match (config.auto_permission, opinion) {
@@ -313,7 +305,7 @@ fn decision(config: &TurnConfig, call: &ToolCall, classifier: bool) -> Option<Tu
         (true, Some((_, reason))) => {
             (Decision::Deny, DecisionSource::HumanUnavailable, reason.clone())
         }
-        (true, None) if !classifier => {
+        (true, None) if classifier.is_none() => {
             let reason = "nobody is there to ask, and no classifier model is configured";
             (Decision::Deny, DecisionSource::HumanUnavailable, reason.to_owned())
         }

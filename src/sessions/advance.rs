@@ -18,7 +18,7 @@ use crate::runtime::hub::{Received, Subscription};
 use crate::sessions::Sessions;
 use crate::sessions::deliver::Steering;
 use crate::sessions::error::SessionError;
-use crate::sessions::live::Registration;
+use crate::sessions::live::{Registration, Rest};
 use crate::sessions::trouble::{Trouble, Troubles};
 use crate::tools::output;
 
@@ -73,7 +73,7 @@ impl Telling {
             Ok(()) | Err(AdvanceError::Refused(_)) => {}
             Err(error) => {
                 let (session, turn) = (self.session.clone(), self.turn.clone());
-                self.troubles.tell(Trouble { session, turn, error: Arc::new(error) });
+                self.troubles.tell(Trouble::Advance { session, turn, error: Arc::new(error) });
             }
         }
     }
@@ -127,7 +127,7 @@ impl Sessions {
         let in_background = telling.clone();
         let TurnExecution { events, outcome } = execution;
         drop(self.parts.tasks.spawn("follow an advance", async move {
-            let (outcome, waits) = follower.follow(events, outcome).await;
+            let (outcome, waits) = follower.follow(events, outcome, &registration).await;
             drop(registration);
             let unheard = match waits {
                 Some(waits) => waits.send(Heard::Rested(outcome)).err(),
@@ -159,6 +159,7 @@ impl Follower {
         mut self,
         events: Subscription,
         mut outcome: OutcomeFuture,
+        registration: &Registration,
     ) -> (Result<(), AdvanceError>, Option<oneshot::Sender<Heard>>) {
         let outcome = loop {
             tokio::select! {
@@ -170,9 +171,14 @@ impl Follower {
             }
         };
         let turn = self.look().await;
-        if let Some(turn) = &turn {
+        let rest = match &outcome {
+            Err(AdvanceError::Refused(_)) => Rest::Refused,
+            Ok(_) | Err(_) => Rest::TookPart,
+        };
+        if registration.is_last_to_rest(rest)
+            && let Some(turn) = &turn
+        {
             self.sessions.after_rest(&self.session, &turn.state).await;
-            self.sessions.do_unasked(&self.session, &turn.state);
         }
         let outcome = match (outcome, turn) {
             // What was recorded before things went wrong was taken all the same.

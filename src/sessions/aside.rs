@@ -1,5 +1,5 @@
 //! Questions that the layer itself puts to a model, beside the conversation: one call without tools,
-//! as a turn of no session.
+//! as a turn of no session, of which nothing is kept.
 
 use std::sync::Arc;
 
@@ -62,7 +62,12 @@ impl Sessions {
         };
         let turns = &*self.parts.turns;
         let run = start_headless(turns, turn, stop.clone()).await.map_err(HeadlessError::from)?;
-        let result = run.finish(turns).await?;
+        let turn = run.turn.clone();
+        let result = run.finish(turns).await;
+        if let Err(error) = self.destroy_turn(&turn).await {
+            tracing::warn!(%turn, %error, "what was asked aside is still kept");
+        }
+        let result = result?;
         match result.outcome {
             TurnOutcome::Completed(_) if !result.text.trim().is_empty() => Ok(result.text),
             TurnOutcome::Completed(_) => {

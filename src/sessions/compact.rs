@@ -62,6 +62,8 @@ impl Compacting {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
+        // Whoever waited for the summary may be gone: nothing is asked of the model for nobody.
+        self.stop.stop(None);
         self.compacting.lock().remove(&self.session);
     }
 }

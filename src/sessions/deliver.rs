@@ -22,8 +22,9 @@ const TURNS_LOOKED_AT_MIN: usize = 4;
 
 impl Sessions {
     /// A turn of the session has come to rest: if it has completed, the next message that waits
-    /// becomes a turn; if it ended otherwise, what waits is held. A turn that rests without having
-    /// ended changes nothing, and an interrupted one is never gone on with.
+    /// becomes a turn; if it ended otherwise, what waits is held; and what is to be done unasked
+    /// begins. A turn that rests without having ended changes nothing, and an interrupted one is
+    /// never gone on with.
     pub(super) async fn after_rest(&self, session: &SessionId, turn: &TurnState) {
         let Some(terminal) = &turn.terminal else { return };
         let _lock = self.locks.lock(session).await;
@@ -41,7 +42,10 @@ impl Sessions {
         if state.latest().is_none_or(|latest| latest.id != turn.id) {
             return;
         }
+        self.do_unasked(session, turn);
         match terminal.kind {
+            // What waits is delivered when that is over.
+            TerminalKind::Completed(_) if self.compacting.is_under_way(session) => {}
             TerminalKind::Completed(_) => {
                 if let Err(error) = self.deliver_next(&state).await {
                     tracing::warn!(%session, %error, "a message that waits was not delivered");
@@ -61,7 +65,6 @@ impl Sessions {
                 Ok(())
             }
             Err(error) => {
-                self.queue.hold(&session.id);
                 self.settle_failed(&session.id, &[item], &error).await;
                 Err(error)
             }
@@ -150,10 +153,13 @@ impl Sessions {
         self.queue_changed(session).await;
     }
 
-    /// What was claimed may not have been delivered: the logs say.
+    /// What was claimed may not have been delivered: the logs say. What waits is held.
     async fn settle_failed(&self, session: &SessionId, claimed: &[Item], why: &SessionError) {
         let _queue = self.queue.lock(session).await;
-        self.queue.with(session, |known| known.last_error = Some(why.to_string()));
+        self.queue.with(session, |known| {
+            known.loose.clear();
+            known.last_error = Some(why.to_string());
+        });
         if let Err(error) = self.settle(session, claimed).await {
             tracing::warn!(%session, %error, "what was claimed is not settled");
             self.unsettle(session);
@@ -176,7 +182,6 @@ impl Sessions {
         let (delivered, left): (Vec<_>, Vec<_>) = ids.partition(|id| carried.contains(id));
         self.parts.waiting.confirm(session, &delivered).await?;
         self.parts.waiting.give_back(session, &left).await?;
-        self.queue_changed(session).await;
         Ok(())
     }
 

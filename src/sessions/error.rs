@@ -85,9 +85,6 @@ pub enum SessionError {
     /// A turn cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The model was asked for a title and gave none.
-    #[error(transparent)]
-    Aside(#[from] Box<AsideError>),
     /// The turn was not created.
     #[error(transparent)]
     Create(#[from] CreateError),

@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use crate::base::id::{SessionId, TurnId};
 use crate::domain::event::Event;
-use crate::domain::session::apply::reduce_session;
-use crate::domain::session::entry::SessionIndexEntry;
 use crate::domain::session::event::{SESSION_SCHEMA_VERSION, SessionCreated, SessionFact};
 use crate::sessions::Sessions;
 use crate::sessions::error::SessionError;
@@ -41,18 +39,11 @@ impl Sessions {
         };
         let facts = inherited(&source, kept);
         let ts = self.parts.clock.now();
-        let (fork, events) = self
-            .create_log(|id| {
-                let event = |fact| Event { id: id.clone(), ts, fact };
-                Ok(facts.iter().cloned().map(event).collect())
-            })
-            .await?;
-        if let Ok(state) = reduce_session(&events) {
-            let offset = last.as_ref().map_or(0, |turn| turn.events.len() as u64);
-            let entry = SessionIndexEntry::new(&state, last.as_ref().map(|turn| &turn.state));
-            self.index.put(entry, offset);
-        }
-        Ok(fork)
+        let events = |id: SessionId| {
+            let event = |fact| Event { id: id.clone(), ts, fact };
+            Ok(facts.iter().cloned().map(event).collect())
+        };
+        self.create_log(last.as_ref(), events).await
     }
 }
 

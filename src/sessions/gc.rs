@@ -1,10 +1,11 @@
 //! Destroying for good: what was deleted long ago and the turns that nothing reaches, or one session
 //! at once (`design/sessions.md`, deleting).
 
+use std::collections::{BTreeSet, HashSet};
+
 use crate::base::id::{SessionId, TurnId};
 use crate::sessions::Sessions;
 use crate::sessions::error::SessionError;
-use crate::sessions::live::Scope;
 use crate::store::error::StoreError;
 use crate::store::log::{LogId, LogKind, Removed};
 
@@ -20,8 +21,9 @@ pub struct Garbage {
 }
 
 impl Sessions {
-    /// Looks for what can be destroyed; destroys nothing. Of what was removed that is what
-    /// `is_expired` says, and what an earlier destruction left.
+    /// Looks for what can be destroyed; destroys nothing, and holds nobody up. Of what was removed
+    /// that is what `is_expired` says, and what an earlier destruction left. A turn that is being
+    /// added meanwhile may be among it; it is none any more when it is to be destroyed.
     ///
     /// # Errors
     /// [`StoreError`] if something cannot be listed.
@@ -29,7 +31,6 @@ impl Sessions {
         &self,
         is_expired: impl Fn(&Removed) -> bool,
     ) -> Result<Garbage, StoreError> {
-        let _all = self.locks.lock_all().await;
         let mut expired = self.parts.repo.store().removed().await?;
         expired.retain(|removed| removed.log.kind() == LogKind::Turn || is_expired(removed));
         Ok(match self.survey(&expired).await?.unreached() {
@@ -46,7 +47,8 @@ impl Sessions {
         let _all = self.locks.lock_all().await;
         let store = self.parts.repo.store();
         let mut expired = store.removed().await?;
-        expired.retain(|removed| found.expired.contains(removed));
+        let found_expired: HashSet<_> = found.expired.iter().collect();
+        expired.retain(|removed| found_expired.contains(removed));
         let unreached = self.survey(&expired).await?.unreached();
         for removed in &expired {
             store.destroy(removed).await?;
@@ -55,52 +57,82 @@ impl Sessions {
             Ok(turns) => (turns, Vec::new()),
             Err(unsure) => (Vec::new(), unsure),
         };
-        turns.retain(|turn| found.turns.contains(turn));
+        let found_turns: HashSet<_> = found.turns.iter().collect();
+        turns.retain(|turn| found_turns.contains(turn));
         self.destroy_turns(&turns).await?;
         Ok(Garbage { expired, turns, unsure })
     }
 
     /// Destroys a session at once, with the agents that were spawned in it and the turns that only
-    /// they reach. Whatever runs in it is stopped. It cannot be taken back.
+    /// they reach. Whatever runs in it is stopped. It cannot be taken back. It goes after the agents:
+    /// when something breaks before that, it is still there to be purged again.
     ///
     /// # Errors
     /// [`SessionError::Entangled`] if it cannot be told which turns others reach: nothing is
     /// destroyed then. [`SessionError::Store`].
     pub async fn purge_session(&self, session: &SessionId) -> Result<(), SessionError> {
         let family = self.family(session).await?;
-        let mut marks = Vec::with_capacity(family.len());
-        for member in &family {
-            let _lock = self.locks.lock(member).await;
-            marks.push(self.closing.mark(member)?);
-            self.queue.hold(member);
-            self.compacting.stop(member);
-        }
-        // Nobody waits for an advance to rest while holding a lock.
-        for member in &family {
-            self.live.stop(Scope::Session(member.clone()), None).rested().await;
-        }
+        let _marks = self.close(&family).await?;
         let _all = self.locks.lock_all().await;
-        let survey = self.survey(&[]).await?;
-        let turns = survey.reached_only_by(&family).map_err(|unread| {
+        let members: BTreeSet<_> = family.iter().cloned().collect();
+        let turns = self.survey(&[]).await?.reached_only_by(&members).map_err(|unread| {
             let (session, why) = (session.clone(), unread.join("; "));
             SessionError::Entangled { session, why }
         })?;
-        let store = self.parts.repo.store();
-        for member in &family {
-            let removed = self.take_out(member).await?;
-            store.destroy(&removed).await?;
+        let purged = self.destroy_family(&family, &turns).await;
+        if purged.is_err() {
+            self.show_again(&family).await;
         }
-        self.destroy_turns(&turns).await?;
+        Ok(purged?)
+    }
+
+    /// Destroys sessions, of which the last is the one that leads to all others, and then the turns
+    /// that nothing reaches any more: what a session refers to is there as long as it is.
+    async fn destroy_family(
+        &self,
+        family: &[SessionId],
+        turns: &[TurnId],
+    ) -> Result<(), StoreError> {
+        let Some((root, spawned)) = family.split_first() else { return Ok(()) };
+        for member in spawned.iter().rev() {
+            match self.destroy_session(member).await {
+                Ok(()) | Err(StoreError::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.destroy_session(root).await?;
+        self.destroy_turns(turns).await
+    }
+
+    async fn destroy_session(&self, session: &SessionId) -> Result<(), StoreError> {
+        let removed = self.take_out(session).await?;
+        self.parts.repo.store().destroy(&removed).await
+    }
+
+    async fn destroy_turns(&self, turns: &[TurnId]) -> Result<(), StoreError> {
+        for turn in turns {
+            self.destroy_turn(turn).await?;
+        }
         Ok(())
     }
 
-    /// What a crash leaves of this is what an earlier destruction left, or reached by nothing.
-    async fn destroy_turns(&self, turns: &[TurnId]) -> Result<(), StoreError> {
+    /// Destroys the log of a turn, if it is there. What a crash leaves of this is what an earlier
+    /// destruction left, or reached by nothing.
+    pub(super) async fn destroy_turn(&self, turn: &TurnId) -> Result<(), StoreError> {
         let store = self.parts.repo.store();
-        for turn in turns {
-            let removed = store.remove(&LogId::turn(turn)?).await?;
-            store.destroy(&removed).await?;
+        match store.remove(&LogId::turn(turn)?).await {
+            Ok(removed) => store.destroy(&removed).await,
+            Err(StoreError::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
         }
-        Ok(())
+    }
+
+    /// Shows sessions in the index as their logs are now.
+    async fn show_again(&self, sessions: &[SessionId]) {
+        for session in sessions {
+            if let Some(found) = self.look_at(session).await {
+                self.index.put(found.entry, found.offset);
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The advances that this layer has started and that have not come to rest. A turn can have several
 //! at once: one that runs and others that wait for it (`spec/session-layer.md` section 9.3).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
@@ -17,6 +17,8 @@ pub(super) struct LiveAdvances(Arc<Mutex<Inner>>);
 struct Inner {
     next: u64,
     advances: BTreeMap<u64, LiveAdvance>,
+    /// The turns of which an advance has rested and left what follows to those that have not.
+    due: HashSet<TurnId>,
     stops: BTreeMap<u64, Stop>,
 }
 
@@ -26,6 +28,17 @@ struct LiveAdvance {
     turn: TurnId,
     stop: StopSignal,
     rested: CancellationToken,
+    /// Whether it has come to rest, and only what follows from that is still done.
+    resting: bool,
+}
+
+/// How an advance came to rest, as far as others are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// It took part in its turn.
+    TookPart,
+    /// Its input was refused.
+    Refused,
 }
 
 /// What a stop is about.
@@ -68,6 +81,7 @@ impl LiveAdvances {
             turn: turn.clone(),
             stop: stop.clone(),
             rested: rested.clone(),
+            resting: false,
         };
         let mut inner = self.lock();
         if let Some(under_way) = inner.stops.values().find(|stop| stop.scope.holds(&advance)) {
@@ -155,9 +169,32 @@ impl Drop for Stopping {
     }
 }
 
+impl Registration {
+    /// The advance has come to rest, and counts as live until what follows is done. Gives whether it
+    /// is for this one to do that: for the last of its turn, unless all were refused.
+    pub(super) fn is_last_to_rest(&self, rest: Rest) -> bool {
+        let mut inner = self.live.lock();
+        let Some(own) = inner.advances.get_mut(&self.number) else { return false };
+        own.resting = true;
+        let turn = own.turn.clone();
+        match rest {
+            Rest::TookPart => drop(inner.due.insert(turn.clone())),
+            Rest::Refused => {}
+        }
+        let mut all = inner.advances.values().filter(|advance| advance.turn == turn);
+        all.all(|advance| advance.resting) && inner.due.remove(&turn)
+    }
+}
+
 impl Drop for Registration {
     fn drop(&mut self) {
-        self.live.lock().advances.remove(&self.number);
+        let mut inner = self.live.lock();
+        if let Some(own) = inner.advances.remove(&self.number)
+            && inner.advances.values().all(|advance| advance.turn != own.turn)
+        {
+            inner.due.remove(&own.turn);
+        }
+        drop(inner);
         self.rested.cancel();
     }
 }

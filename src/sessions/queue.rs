@@ -15,6 +15,7 @@ use crate::sessions::api::{QueueChanged, SendMessageConfig, Sent, WaitingMessage
 use crate::sessions::circumstances::with_circumstances;
 use crate::sessions::error::SessionError;
 use crate::sessions::index::Unsent;
+use crate::sessions::trouble::Trouble;
 use crate::sessions::waiting::{Item, Source};
 
 /// How many changes wait for a follower before it has to ask for what waits again.
@@ -63,8 +64,10 @@ impl Queue {
     /// Holds all that waits in a session: it goes when the person says so. Called under the
     /// session's lock.
     pub(super) fn hold(&self, session: &SessionId) {
-        self.with(session, |known| known.loose.clear());
-        self.tell(session);
+        let loose = self.with(session, |known| std::mem::take(&mut known.loose));
+        if !loose.is_empty() {
+            self.tell(session);
+        }
     }
 
     /// Forgets a session that was deleted.
@@ -107,7 +110,9 @@ impl Sessions {
             drop(queue);
             let (now, folder) = (self.parts.clock.now(), self.folder_of(&state));
             let input = with_circumstances(message, now, &self.parts.zone, &folder);
-            return Ok(Sent::Turn(self.start_turn(&state, input, config).await?));
+            let turn = self.start_turn(&state, input, config).await?;
+            self.forget_error(session).await;
+            return Ok(Sent::Turn(turn));
         }
         let item = Item {
             id: self.parts.event_ids.next(),
@@ -140,7 +145,7 @@ impl Sessions {
     ) -> Result<Vec<WaitingMessage>, SessionError> {
         let waiting = self.parts.waiting.look(session).await?.waiting;
         Ok(self.queue.with(session, |known| {
-            let shown = |item: Item| WaitingMessage::of(&item, !known.loose.contains(&item.id));
+            let shown = |item: Item| WaitingMessage::of(&item, known);
             waiting.into_iter().map(shown).collect()
         }))
     }
@@ -156,9 +161,9 @@ impl Sessions {
     ) -> Result<WaitingMessage, SessionError> {
         let _queue = self.lock_queue(session).await?;
         let item = self.parts.waiting.take_back(session, event).await?;
-        let loose = self.queue.with(session, |known| known.loose.remove(event));
+        let taken = self.queue.with(session, |known| WaitingMessage::of(&item, known));
         self.queue_changed(session).await;
-        Ok(WaitingMessage::of(&item, !loose))
+        Ok(taken)
     }
 
     /// Gives a message that waits another text; what goes with it stays.
@@ -238,14 +243,33 @@ impl Sessions {
     ) -> Result<OwnedMutexGuard<()>, SessionError> {
         let lock = self.queue.lock(session).await;
         if !self.queue.with(session, |known| known.settled) {
-            if let Err(error) = self.parts.waiting.tidy(session).await {
-                tracing::warn!(%session, %error, "what cannot be read stays");
-            }
+            self.tidy_queue(session).await;
             let claimed = self.parts.waiting.look(session).await?.claimed;
             self.settle(session, &claimed).await?;
             self.queue.with(session, |known| known.settled = true);
+            if !claimed.is_empty() {
+                self.queue_changed(session).await;
+            }
         }
         Ok(lock)
+    }
+
+    /// A message was delivered: what kept another from that is over.
+    pub(super) async fn forget_error(&self, session: &SessionId) {
+        let _queue = self.queue.lock(session).await;
+        if self.queue.with(session, |known| known.last_error.take()).is_some() {
+            self.queue_changed(session).await;
+        }
+    }
+
+    async fn tidy_queue(&self, session: &SessionId) {
+        let rejected = self.parts.waiting.tidy(session).await.unwrap_or_else(|error| {
+            tracing::warn!(%session, %error, "what cannot be read stays");
+            Vec::new()
+        });
+        for rejected in rejected {
+            self.troubles.tell(Trouble::Rejected { session: session.clone(), rejected });
+        }
     }
 
     /// What is claimed now is to be settled before anything is changed.
@@ -274,14 +298,14 @@ impl Sessions {
 }
 
 impl WaitingMessage {
-    fn of(item: &Item, held: bool) -> Self {
+    fn of(item: &Item, known: &Known) -> Self {
         Self {
             id: item.id.clone(),
             source: item.source.clone(),
             created_at: item.created_at,
             text: item.message.plain_text(),
             attachments: item.message.attachments(),
-            held,
+            held: !known.loose.contains(&item.id),
         }
     }
 }

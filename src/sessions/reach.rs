@@ -12,7 +12,8 @@ use crate::sessions::Sessions;
 use crate::store::error::{Ending, StoreError};
 use crate::store::log::{LogKind, Removed, Snapshot};
 
-/// What there is, and what leads where. Taken while no session is held, so that it stays true.
+/// What there is, and what leads where. Taken while no session is held it stays true; else what is
+/// being made or destroyed meanwhile may be missing.
 #[derive(Default)]
 pub(super) struct Survey {
     /// The turns of each session.
@@ -102,6 +103,8 @@ impl Survey {
     fn add_turn(&mut self, snapshot: Result<Snapshot, StoreError>) {
         let snapshot = match snapshot {
             Ok(snapshot) => snapshot,
+            // It went meanwhile.
+            Err(StoreError::NotFound(_)) => return,
             Err(error) => return self.add_unread(None, &error),
         };
         match TurnEvent::parse_line(snapshot.first.as_bytes()) {
@@ -140,7 +143,7 @@ fn turns_of(session: &SessionState) -> Vec<TurnId> {
 }
 
 impl Sessions {
-    /// Looks at everything but these removals. Called while no session is held.
+    /// Looks at everything but these removals.
     pub(super) async fn survey(&self, without: &[Removed]) -> Result<Survey, StoreError> {
         let store = self.parts.repo.store();
         let ids = self.parts.repo.ids().await?;
@@ -164,6 +167,8 @@ impl Sessions {
             }
             match self.parts.repo.read_removed(&removed).await {
                 Ok(stored) => survey.removed.extend(turns_of(&stored.state)),
+                // It was restored or destroyed meanwhile.
+                Err(StoreError::NotFound(_)) => {}
                 Err(error) => survey.add_unread(None, &error),
             }
         }
@@ -175,11 +180,9 @@ impl Sessions {
         Ok(survey)
     }
 
-    /// A session with the agents that were spawned in it, and those that were spawned in them.
-    pub(super) async fn family(
-        &self,
-        session: &SessionId,
-    ) -> Result<BTreeSet<SessionId>, StoreError> {
+    /// A session with the agents that were spawned in it, and those that were spawned in them; each
+    /// before those that it has spawned.
+    pub(super) async fn family(&self, session: &SessionId) -> Result<Vec<SessionId>, StoreError> {
         let headers = self.parts.repo.store().snapshots(LogKind::Session).await?;
         let spawned = headers.into_iter().filter_map(|header| {
             let event = SessionEvent::parse_line(header.ok()?.first.as_bytes()).ok()?;
@@ -191,10 +194,12 @@ impl Sessions {
         for (parent, child) in spawned {
             children.entry(parent).or_default().push(child);
         }
-        let (mut family, mut left) = (BTreeSet::new(), vec![session.clone()]);
+        let (mut family, mut left) = (Vec::new(), vec![session.clone()]);
         while let Some(member) = left.pop() {
-            left.extend(children.remove(&member).unwrap_or_default());
-            family.insert(member);
+            let spawned = children.remove(&member).unwrap_or_default();
+            // A session that says that it was spawned by its own child is asked for once.
+            left.extend(spawned.into_iter().filter(|child| child != session));
+            family.push(member);
         }
         Ok(family)
     }

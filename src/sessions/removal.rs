@@ -49,24 +49,35 @@ impl Drop for Mark {
 }
 
 impl Sessions {
-    /// Deletes a session: whatever runs in it is stopped, its log is taken out of the store, and its
-    /// entry goes, and what waits in it is set aside with it. Its turns stay. [`Sessions::restore_session`] takes it back, until what this
-    /// gives is destroyed. A damaged session can be deleted too.
+    /// Deletes a session: whatever runs in it is stopped, its log is taken out of the store, its entry
+    /// goes, and what waits in it is set aside with it. Its turns stay.
+    /// [`Sessions::restore_session`] takes it back, until what this gives is destroyed. A damaged
+    /// session can be deleted too.
     ///
     /// # Errors
     /// [`SessionError::Store`] if there is none or it cannot be removed.
     pub async fn delete_session(&self, session: &SessionId) -> Result<Removed, SessionError> {
-        let (_mark, stopping) = {
-            let _lock = self.locks.lock(session).await;
-            let mark = self.closing.mark(session)?;
-            self.queue.hold(session);
-            (mark, self.live.stop(Scope::Session(session.clone()), None))
-        };
-        self.compacting.stop(session);
-        // Nobody waits for an advance to rest while holding the session's lock.
-        stopping.rested().await;
+        let _marks = self.close(std::slice::from_ref(session)).await?;
         let _lock = self.locks.lock(session).await;
         Ok(self.take_out(session).await?)
+    }
+
+    /// Stops all that runs in sessions, and waits until it rests. Nothing new starts in them as long
+    /// as the marks live. Called without a lock: nobody waits for an advance to rest while holding
+    /// one.
+    pub(super) async fn close(&self, sessions: &[SessionId]) -> Result<Vec<Mark>, BeingDeleted> {
+        let (mut marks, mut stopping) = (Vec::new(), Vec::new());
+        for session in sessions {
+            let _lock = self.locks.lock(session).await;
+            marks.push(self.closing.mark(session)?);
+            self.queue.hold(session);
+            self.compacting.stop(session);
+            stopping.push(self.live.stop(Scope::Session(session.clone()), None));
+        }
+        for stopping in &stopping {
+            stopping.rested().await;
+        }
+        Ok(marks)
     }
 
     /// Takes a session out of the store and the index, in which nothing runs any more, and what waits

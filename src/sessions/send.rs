@@ -37,7 +37,9 @@ impl Sessions {
         if let Some(latest) = state.latest() {
             self.check_settled(session, &latest.id).await?;
         }
-        self.start_turn(&state, input, config).await
+        let turn = self.start_turn(&state, input, config).await?;
+        self.forget_error(session).await;
+        Ok(turn)
     }
 
     /// Starts the next turn of a session whose latest turn has ended. Called under the session's

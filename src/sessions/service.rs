@@ -115,24 +115,29 @@ impl Sessions {
     /// # Errors
     /// [`SessionError::Folder`] for a folder that cannot be recorded; [`SessionError::Store`].
     pub async fn create_session(&self, new: NewSession) -> Result<SessionId, SessionError> {
-        let (id, events) = self.create_log(|id| Ok(vec![self.created(id, &new)?])).await?;
-        if let Ok(state) = reduce_session(&events) {
-            self.index.put(SessionIndexEntry::new(&state, None), 0);
-        }
-        Ok(id)
+        self.create_log(None, |id| Ok(vec![self.created(id, &new)?])).await
     }
 
-    /// Writes the log of a new session, the whole of it or nothing, under an id that is free.
+    /// Writes the log of a new session, the whole of it or nothing, under an id that is free, and
+    /// shows it in the index with the turn that is its latest, if it has one.
     pub(super) async fn create_log(
         &self,
+        latest: Option<&Turn>,
         events: impl Fn(SessionId) -> Result<Vec<SessionEvent>, NoFolder>,
-    ) -> Result<(SessionId, Vec<SessionEvent>), SessionError> {
+    ) -> Result<SessionId, SessionError> {
         let mut tries = 0;
         loop {
             let id = SessionId::from(self.parts.ids.next());
             let events = events(id.clone())?;
             match self.parts.repo.create(&id, &events).await {
-                Ok(_) => return Ok((id, events)),
+                Ok(_) => {
+                    if let Ok(state) = reduce_session(&events) {
+                        let offset = latest.map_or(0, |turn| turn.events.len() as u64);
+                        let entry = SessionIndexEntry::new(&state, latest.map(|turn| &turn.state));
+                        self.index.put(entry, offset);
+                    }
+                    return Ok(id);
+                }
                 Err(StoreError::AlreadyExists(_)) if tries < ID_TRIES_MAX => tries += 1,
                 Err(error) => return Err(error.into()),
             }

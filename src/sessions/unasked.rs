@@ -2,18 +2,17 @@
 //! configuration wants it.
 
 use crate::base::id::SessionId;
-use crate::domain::turn::event::TurnContext;
 use crate::domain::turn::state::{TerminalKind, TurnState};
 use crate::runtime::CONTEXT_OVERFLOW;
 use crate::sessions::Sessions;
 
 impl Sessions {
-    /// A turn has come to rest like this.
+    /// The latest turn of a session has ended like this. Called under the session's lock.
     pub(super) fn do_unasked(&self, session: &SessionId, turn: &TurnState) {
         let options = self.parts.options;
         let Some(terminal) = &turn.terminal else { return };
         match &terminal.kind {
-            TerminalKind::Completed(completed) if options.auto_title && is_first(turn) => {
+            TerminalKind::Completed(completed) if options.auto_title => {
                 self.title_after(session, turn, completed);
             }
             TerminalKind::Failed(failed)
@@ -29,9 +28,4 @@ impl Sessions {
             TerminalKind::Completed(_) | TerminalKind::Failed(_) | TerminalKind::Cancelled(_) => {}
         }
     }
-}
-
-/// Whether nothing was said before a turn.
-fn is_first(turn: &TurnState) -> bool {
-    matches!(&turn.definition.context, TurnContext::Inline(before) if before.is_empty())
 }

@@ -110,14 +110,12 @@ pub trait Waiting: fmt::Debug + Send + Sync {
     /// [`WaitingError::File`].
     async fn give_back(&self, session: &SessionId, events: &[EventId]) -> Result<(), WaitingError>;
 
-    /// Moves out of the way what nobody can read, and what writers that died have left.
+    /// Moves out of the way what is no message, and removes what writers that died have left. Gives
+    /// what was moved.
     ///
     /// # Errors
     /// [`WaitingError::File`].
-    async fn tidy(&self, session: &SessionId) -> Result<(), WaitingError> {
-        let _ = session;
-        Ok(())
-    }
+    async fn tidy(&self, session: &SessionId) -> Result<Vec<Rejected>, WaitingError>;
 
     /// Those of the sessions in which something may be undelivered.
     ///
@@ -136,6 +134,16 @@ pub trait Waiting: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`WaitingError::File`]; all is where it was.
     async fn bring_back(&self, session: &SessionId, removed: &Removed) -> Result<(), WaitingError>;
+}
+
+/// What stood among the messages of a session and is none, so that it was moved out of the way.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("what waited to be sent cannot be read ({why}); it is kept in {}", path.display())]
+pub struct Rejected {
+    /// Where it is now.
+    pub path: PathBuf,
+    /// Why it is no message.
+    pub why: String,
 }
 
 /// Why a message that waits was not put, changed or delivered.

@@ -179,6 +179,15 @@ pub fn read_small(disk: &dyn Disk, path: &Path, size_max: u64) -> io::Result<Opt
     read(&*file, 0, size).map(Some)
 }
 
+/// Whether an error of [`Disk::open`] says that what stands there is no file, which it will say
+/// again.
+#[must_use]
+pub fn is_no_file(error: &io::Error) -> bool {
+    // What comes from the system itself has a number.
+    matches!(error.kind(), io::ErrorKind::IsADirectory | io::ErrorKind::InvalidInput)
+        && error.raw_os_error().is_none()
+}
+
 /// Removes a file, if it is there.
 ///
 /// # Errors

@@ -272,7 +272,7 @@ pub struct Snapshot {
 }
 
 /// A log that was taken out of the store and can still be put back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Removed {
     /// Which log this was.
     pub log: LogId,

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use crate::base::clock::Clock;
 use crate::store::error::{FlushError, Place, StoreError};
 use crate::store::log::{
-    Inspection, Location, LogId, LogKind, Record, Removed, Revision, Snapshot,
+    Inspection, Location, LogId, LogKind, Record, Removed, Revision, Snapshot, Strays,
 };
 use crate::store::seam::{Durability, LogStore, LogWriter};
 
@@ -114,6 +114,11 @@ impl LogStore for Store {
 
     async fn list(&self, kind: LogKind) -> Result<Vec<LogId>, StoreError> {
         Ok(self.lock().logs.keys().filter(|log| log.kind() == kind).cloned().collect())
+    }
+
+    async fn strays(&self, _kind: LogKind) -> Result<Strays, StoreError> {
+        // Logs without files stand where their ids say.
+        Ok(Strays::default())
     }
 
     async fn snapshots(

@@ -113,10 +113,7 @@ pub trait LogStore: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`list`](Self::list).
-    async fn strays(&self, kind: LogKind) -> Result<Strays, StoreError> {
-        let _ = kind;
-        Ok(Strays::default())
-    }
+    async fn strays(&self, kind: LogKind) -> Result<Strays, StoreError>;
 
     /// The header and the revision of every log of a kind, in the order of [`list`](Self::list);
     /// decodes nothing beyond the first record. A damaged log is an error in its place.

@@ -15,7 +15,7 @@ use turnstile::sessions::waiting::{Item, Source, Undelivered, Waiting, WaitingEr
 use turnstile::store::jsonl::Options;
 use turnstile::store::log::{LogId, LogKind};
 use turnstile::store::seam::LogStore as _;
-use turnstile::testing::disk::{EIO, Fault, Plan};
+use turnstile::testing::disk::{Call, EIO, Fault, Plan};
 use turnstile::testing::sessions::config;
 use turnstile::testing::store::{Home, records};
 
@@ -261,16 +261,111 @@ async fn what_is_no_item_is_rejected_with_its_reason_and_holds_up_nothing() {
     fs::write(folder.join("notes.txt"), "mine").expect("written");
     fs::write(folder.join("ZZZ.pending"), "mine").expect("written");
     assert_eq!(kept(&inbox).await, ["good"]);
-    inbox.tidy(&session()).await.expect("tidied");
+    let told = inbox.tidy(&session()).await.expect("tidied");
     let rejected = folder.join("rejected");
-    for number in [1, 4] {
+    for (number, told) in [1, 4].into_iter().zip(&told) {
         assert!(!pending(number).exists());
-        assert!(rejected.join(format!("{}.pending", id(number))).exists());
+        let kept = rejected.join(format!("{}.pending", id(number)));
+        assert!(kept.exists());
         let reason = fs::read_to_string(rejected.join(format!("{}.reason", id(number))));
-        assert!(!reason.expect("there").is_empty());
+        assert_eq!((&reason.expect("there"), &kept), (&told.why, &told.path));
+        assert!(!told.why.is_empty());
     }
+    assert_eq!(told.len(), 2);
     assert!(pending(2).exists(), "another kind is somebody else's");
     assert!(folder.join("notes.txt").exists() && folder.join("ZZZ.pending").exists());
+    assert_eq!(kept(&inbox).await, ["good"]);
+}
+
+#[tokio::test]
+async fn what_the_disk_does_not_give_for_once_is_not_taken_for_bad() {
+    let home = Home::new();
+    let inbox = home.inbox();
+    inbox.put(&session(), &item(1, "a")).await.expect("put");
+    inbox.put(&session(), &item(2, "b")).await.expect("put");
+    inbox.claim(&session(), &[id(1)]).await.expect("claimed");
+    for only in [Call::Open, Call::Read, Call::Stat] {
+        for from in 0..4 {
+            home.disk.fail(Plan { only: Some(only), from, times: 1, fault: Fault::Error(EIO) });
+            let tidied = inbox.tidy(&session()).await;
+            assert!(tidied.as_ref().is_ok_and(Vec::is_empty) || tidied.is_err(), "{tidied:?}");
+            home.disk.heal();
+            assert_eq!(kept(&inbox).await, ["[a]", "b"], "{only:?} {from}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_longest_message_that_waits_can_be_claimed_and_given_back() {
+    let home = Home::new();
+    let inbox = home.inbox();
+    inbox.put(&session(), &item(1, "")).await.expect("put");
+    let file = folder(&home).join("inbox").join(format!("{}.pending", id(1)));
+    let rest = 1024 * 1024 - fs::read(&file).expect("there").len();
+    let long = "x".repeat(rest);
+    inbox.edit(&session(), &id(1), &long).await.expect("it fits");
+    inbox.claim(&session(), &[id(1)]).await.expect("claimed");
+    assert_eq!(kept(&inbox).await, [format!("[{long}]")]);
+    inbox.give_back(&session(), &[id(1)]).await.expect("given back");
+    assert_eq!(kept(&inbox).await, [long]);
+}
+
+/// The texts of messages as a claim has them, each with its number.
+fn claim_of(messages: &[(&str, usize)]) -> String {
+    let events = messages.iter().map(|(text, number)| {
+        let id = id(*number);
+        format!(
+            r#"{{"event_id":"{id}","kind":"message","source":"cron","created_at":"2025-11-11T04:36:29Z","text":"{text}"}}"#
+        )
+    });
+    format!(r#"{{"events":[{}]}}"#, events.collect::<Vec<_>>().join(","))
+}
+
+#[tokio::test]
+async fn of_a_claim_of_several_messages_each_is_settled_by_itself() {
+    let home = Home::new();
+    let inbox = home.inbox();
+    inbox.put(&session(), &item(9, "later")).await.expect("put");
+    let claims = folder(&home).join("mailbox/pending");
+    fs::create_dir_all(&claims).expect("made");
+    let long = "x".repeat(600 * 1024);
+    let claim = claim_of(&[("a", 1), (&long, 2), (&long, 3)]);
+    fs::write(claims.join(format!("{}.item.json", id(1))), claim).expect("written");
+    assert_eq!(inbox.tidy(&session()).await.expect("tidied"), []);
+    inbox.confirm(&session(), &[id(1)]).await.expect("confirmed");
+    assert_eq!(inbox.tidy(&session()).await.expect("tidied"), []);
+    inbox.give_back(&session(), &[id(3)]).await.expect("given back");
+    assert_eq!(kept(&inbox).await, [format!("[{long}]"), long, "later".to_owned()]);
+}
+
+#[tokio::test]
+async fn what_is_no_claim_is_set_aside_whole_and_told() {
+    let home = Home::new();
+    let inbox = home.inbox();
+    inbox.put(&session(), &item(9, "good")).await.expect("put");
+    let mailbox = folder(&home).join("mailbox");
+    fs::create_dir_all(mailbox.join("pending")).expect("made");
+    let elsewhere = r#"{"events":[{"event_id":"../../../gone","kind":"message","source":"cron","created_at":"2025-11-11T04:36:29Z","text":"x"}]}"#;
+    let bad = [
+        (1, claim_of(&[("a", 1)]).replace("cron\"", "")),
+        (2, claim_of(&[("before its name", 1)])),
+        (3, claim_of(&[("twice", 3), ("twice", 3)])),
+        (4, elsewhere.to_owned()),
+        (5, claim_of(&[("a", 5)]).replace("\"text\"", "\"txet\"")),
+    ];
+    for (number, text) in &bad {
+        let name = format!("{}.item.json", id(*number));
+        fs::write(mailbox.join("pending").join(name), text).expect("written");
+    }
+    assert_eq!(kept(&inbox).await, ["good"]);
+    let told = inbox.tidy(&session()).await.expect("tidied");
+    for ((number, text), told) in bad.iter().zip(&told) {
+        let kept = mailbox.join("quarantine").join(format!("{}.item.json", id(*number)));
+        assert_eq!(fs::read_to_string(&kept).expect("there"), *text);
+        assert_eq!(told.path, kept);
+    }
+    assert_eq!(told.len(), bad.len());
+    assert_eq!(inbox.tidy(&session()).await.expect("tidied"), []);
     assert_eq!(kept(&inbox).await, ["good"]);
 }
 

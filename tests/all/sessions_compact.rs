@@ -3,12 +3,13 @@
 use std::fs;
 use std::sync::Arc;
 
-use turnstile::base::id::{SessionId, TurnId};
+use turnstile::base::id::{SessionId, ToolCallId, TurnId};
 use turnstile::domain::agent::RequestedAgent;
 use turnstile::domain::event::Fact as _;
 use turnstile::domain::message::Message;
 use turnstile::domain::session::event::Compacted;
-use turnstile::domain::turn::event::{ContextRef, TurnContext};
+use turnstile::domain::turn::event::{ContextRef, Decision, TurnContext};
+use turnstile::domain::turn::status::TurnStatus;
 use turnstile::runtime::CONTEXT_OVERFLOW;
 use turnstile::runtime::api::CreateTurn;
 use turnstile::sessions::Options;
@@ -222,6 +223,85 @@ async fn what_is_sent_while_a_session_is_compacted_is_its_next_turn_with_or_with
         let begins_anew = matches!(last_created(&world).context, TurnContext::Inline(_));
         assert_eq!(begins_anew, summaries == 1);
     }
+}
+
+#[tokio::test]
+async fn a_turn_that_comes_to_rest_while_its_session_is_compacted_is_followed_by_nothing_before_that()
+ {
+    let world = SessionWorld::new();
+    let (session, _) = session_of_two(&world).await;
+    let (ended, asked) = (Gate::new(), Gate::new());
+    world.turns.then(answering(&long("three ")).hold(&ended));
+    world.turns.then(Script::new().gate(&asked).answer("They looked at it."));
+    world.turns.then(answering("Four."));
+    world.try_send(&session, "Three?").await.expect("sent");
+    ended.reached().await;
+    let work = async {
+        asked.reached().await;
+        world.queue(&session, "Four?").await;
+        ended.open();
+        world.quiet().await;
+        assert_eq!(world.waits(&session).await, ["Four?"]);
+        asked.open();
+    };
+    let (compacted, ()) = tokio::join!(world.sessions.compact(&session), work);
+    compacted.expect("compacted");
+    world.quiet().await;
+    assert_eq!(world.said(&session).await.last().map(String::as_str), Some("Four?"));
+    assert!(matches!(last_created(&world).context, TurnContext::Inline(_)));
+}
+
+#[tokio::test]
+async fn a_compaction_that_nobody_waits_for_any_more_is_stopped_and_over() {
+    let world = SessionWorld::new();
+    let (session, _) = session_of_two(&world).await;
+    let gate = Gate::new();
+    world.turns.then(Script::new().gate(&gate).answer("They looked at it."));
+    {
+        let mut compaction = Box::pin(world.sessions.compact(&session));
+        tokio::select! {
+            biased;
+            () = gate.reached() => {}
+            compacted = &mut compaction => panic!("{compacted:?}"),
+        }
+    }
+    world.run(&session, answering("Three.")).await;
+    let asked = world.turns.advances().into_iter().map(|advance| advance.turn);
+    let asked = asked.rev().nth(1).expect("the question");
+    let status = || async { world.sessions.get_turn(&asked).await.expect("there").state.status() };
+    while !status().await.is_terminal() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(status().await, TurnStatus::Cancelled);
+}
+
+#[tokio::test]
+async fn nothing_of_the_question_stays_whatever_came_of_it() {
+    let world = SessionWorld::new();
+    let (session, turns) = session_of_two(&world).await;
+    for script in [Script::new().fail(), Script::new().break_down(), answering("They looked.")] {
+        world.turns.then(script);
+        drop(world.sessions.compact(&session).await);
+        assert_eq!(world.turn_repo.ids().await.expect("listed"), turns);
+    }
+    assert_eq!(world.repo.store().removed().await.expect("listed"), []);
+}
+
+#[tokio::test]
+async fn a_late_answer_to_a_turn_that_has_failed_compacts_nothing_again() {
+    let world = SessionWorld::new().with(Options { auto_compact: true, ..Options::default() });
+    let (session, _) = session_of_two(&world).await;
+    world.turns.then(Script::new().fail_with(CONTEXT_OVERFLOW));
+    world.turns.then(Script::new().fail());
+    let turn = world.try_send(&session, "Now?").await.expect("sent");
+    world.rested(&turn).await;
+    world.idle().await;
+    let asked = world.turns.created().len();
+    let call = ToolCallId::from("c1");
+    let late = world.sessions.respond_to_permission(&turn, &call, Decision::Allow, None).await;
+    assert!(late.is_err(), "the turn has ended");
+    world.idle().await;
+    assert_eq!(world.turns.created().len(), asked);
 }
 
 #[tokio::test]

@@ -294,18 +294,22 @@ async fn a_turn_that_is_being_added_is_not_garbage() {
     let message = world.try_send(&session, "Hi.");
     let collect = async {
         gate.reached().await;
-        let mut found = Box::pin(garbage(&world));
+        // Who only looks waits for nobody.
+        let found = garbage(&world).await;
+        let mut destroyed = Box::pin(world.sessions.destroy_garbage(&found));
         for _ in 0..10_000 {
-            let early = futures_util::poll!(&mut found);
+            let early = futures_util::poll!(&mut destroyed);
             assert!(early.is_pending(), "it waits until the turn is in its session: {early:?}");
             tokio::task::yield_now().await;
         }
         gate.open();
-        found.await
+        destroyed.await.expect("nothing to destroy")
     };
-    let (sent, found) = tokio::join!(message, collect);
-    assert_eq!(found, Garbage::default());
-    world.rested(&sent.expect("sent")).await;
+    let (sent, destroyed) = tokio::join!(message, collect);
+    assert_eq!(destroyed, Garbage::default());
+    let turn = sent.expect("sent");
+    world.rested(&turn).await;
+    assert_eq!(turns(&world).await, BTreeSet::from([turn]));
 }
 
 #[tokio::test]
@@ -357,6 +361,43 @@ async fn a_purge_follows_the_agents_that_were_spawned_and_no_forks() {
     assert_eq!(turns(&world).await, kept);
     let left: Vec<_> = sessions.list_sessions().iter().map(|it| it.session_id.clone()).collect();
     assert_eq!(left, [job]);
+}
+
+#[tokio::test]
+async fn wherever_the_disk_breaks_in_a_purge_it_can_be_made_again() {
+    let fault = Fault::Error(EIO);
+    for from in 0.. {
+        let home = Home::new();
+        let world = over(&home);
+        let (session, other) = (world.session().await, world.session().await);
+        world.run(&session, answering("One.")).await;
+        let kept = world.run(&other, answering("Two.")).await;
+        let spawned = NewSession {
+            parent_session: Some(session.clone()),
+            origin: Some(Origin::Subagent),
+            ..NewSession::default()
+        };
+        let spawned = world.sessions.create_session(spawned).await.expect("created");
+        world.run(&spawned, answering("Three.")).await;
+        home.disk.fail(Plan { only: None, from, times: u64::MAX, fault });
+        let purged = world.sessions.purge_session(&session).await;
+        home.disk.heal();
+        if purged.is_ok() {
+            assert!(from > 20, "it broke in {from} places");
+            break;
+        }
+
+        let next = over(&home);
+        let again = next.sessions.purge_session(&session).await;
+        let is_gone = matches!(again, Err(SessionError::Store(StoreError::NotFound(_))));
+        assert!(again.is_ok() || is_gone, "call {from}: {again:?}");
+        assert_eq!(next.repo.ids().await.expect("listed"), [other], "call {from}");
+        let left = garbage(&next).await;
+        assert_eq!(left.unsure.len(), 0, "call {from}");
+        next.sessions.destroy_garbage(&left).await.expect("destroyed");
+        assert_eq!(turns(&next).await, BTreeSet::from([kept]), "call {from}");
+        assert_eq!(garbage(&next).await, Garbage::default(), "call {from}");
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Messages that wait: delivered once, in the order in which they were typed, and never behind a
 //! person's back. On a scripted runtime.
 
+use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use turnstile::domain::turn::status::TurnStatus;
 use turnstile::runtime::error::ResolveError;
 use turnstile::sessions::api::{SendMessageConfig, Sent};
 use turnstile::sessions::error::SessionError;
+use turnstile::sessions::trouble::Trouble;
 use turnstile::sessions::waiting::{Item, Source, WaitingError};
 use turnstile::testing::gate::Gate;
 use turnstile::testing::sessions::{SessionWorld, config};
@@ -428,6 +430,41 @@ async fn what_cannot_be_delivered_is_held_and_says_why() {
 }
 
 #[tokio::test]
+async fn what_kept_a_message_from_being_delivered_is_over_once_any_is() {
+    for world in worlds() {
+        let gate = Gate::new();
+        let (session, _) = busy(&world, &gate, answering("Done.")).await;
+        let second = world.queue(&session, "second").await;
+        world.turns.refuse_create(ResolveError::UnknownModel("the model is gone".to_owned()));
+        gate.open();
+        world.quiet().await;
+        assert!(world.entry(&session).last_error.is_some());
+        world.sessions.take_back(&session, &second).await.expect("taken back");
+        assert!(world.entry(&session).last_error.is_some());
+        assert!(matches!(world.try_queue(&session, "third").await, Ok(Sent::Turn(_))));
+        assert_eq!(world.entry(&session).last_error, None);
+    }
+}
+
+#[tokio::test]
+async fn each_change_of_what_waits_is_told_once() {
+    for world in worlds() {
+        let gate = Gate::new();
+        let (session, turn) = busy(&world, &gate, answering("Done.")).await;
+        let mut changes = world.sessions.follow_queue();
+        let mut told = || std::iter::from_fn(|| changes.try_recv().ok()).count();
+        world.queue(&session, "second").await;
+        assert_eq!(told(), 1, "it waits");
+        world.sessions.stop_turn(&turn, None).await.expect("stopped");
+        world.quiet().await;
+        assert_eq!(told(), 1, "it is held");
+        world.turns.refuse_create(ResolveError::UnknownModel("the model is gone".to_owned()));
+        assert!(world.sessions.send_waiting(&session).await.is_err());
+        assert_eq!(told(), 3, "it was let go, claimed, and is held again");
+    }
+}
+
+#[tokio::test]
 async fn a_message_that_does_not_say_so_is_answered_as_the_one_before_it() {
     for world in worlds() {
         let session = world.session().await;
@@ -462,7 +499,7 @@ async fn what_waits_is_destroyed_with_a_purged_session() {
     world.queue(&session, "second").await;
     world.sessions.purge_session(&session).await.expect("purged");
     for folder in ["var/sessions", "var/deleted"] {
-        let left = std::fs::read_dir(home.work_dir().root().join(folder));
+        let left = fs::read_dir(home.work_dir().root().join(folder));
         assert_eq!(left.map_or(0, Iterator::count), 0, "{folder}");
     }
     assert!(world.try_queue(&session, "third").await.is_err());
@@ -500,4 +537,27 @@ async fn what_was_claimed_in_a_deleted_session_waits_again_once_that_is_restored
         assert_eq!(next.waits(&session).await, ["[first]"]);
         assert_eq!(next.entry(&session).unsent, 1);
     }
+}
+
+#[tokio::test]
+async fn what_waits_and_cannot_be_read_is_told_once() {
+    let home = Home::new();
+    let world = SessionWorld::in_files(&home);
+    let session = world.session().await;
+    world.waiting.put(&session, &item(E1, "first", None)).await.expect("put");
+    let mut folders = fs::read_dir(home.work_dir().runtime_state()).expect("there");
+    let folder = folders.next().expect("one").expect("readable").path();
+    let file = folder.join("inbox").join(format!("{E1}.pending"));
+    fs::write(file, "{").expect("written");
+    let next = world.restarted();
+    let mut troubles = next.sessions.follow_trouble();
+    next.sessions.recover_queues().await.expect("listed");
+    let told = troubles.try_recv().expect("told");
+    assert!(
+        matches!(&told, Trouble::Rejected { session: of, rejected }
+            if *of == session && rejected.path.exists() && rejected.path.starts_with(&folder)),
+        "{told:?}"
+    );
+    next.sessions.recover_queues().await.expect("listed");
+    assert!(troubles.try_recv().is_err());
 }

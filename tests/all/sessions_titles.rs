@@ -1,8 +1,9 @@
 //! Titles that a model gives: when, to what, and what they never replace.
 
-use turnstile::base::id::SessionId;
+use turnstile::base::id::{SessionId, ToolCallId};
 use turnstile::domain::agent::RequestedAgent;
 use turnstile::domain::event::Fact as _;
+use turnstile::domain::turn::event::Decision;
 use turnstile::sessions::Options;
 use turnstile::testing::gate::Gate;
 use turnstile::testing::sessions::SessionWorld;
@@ -106,6 +107,78 @@ async fn a_first_turn_that_did_not_complete_names_nothing() {
     world.run(&session, Script::new().fail()).await;
     world.idle().await;
     assert_eq!((title(&world, &session).as_str(), world.turns.created().len()), (DEFAULT, 1));
+}
+
+#[tokio::test]
+async fn the_first_turn_that_completes_names_the_session_whatever_went_before() {
+    let world = titling();
+    let session = world.session().await;
+    world.run(&session, Script::new().fail()).await;
+    world.turns.then(answering("It was the clock."));
+    world.turns.then(answering("Another name"));
+    world.try_send(&session, "Again.").await.expect("sent");
+    world.idle().await;
+    assert_eq!(title(&world, &session), "Another name");
+}
+
+#[tokio::test]
+async fn a_session_is_named_although_the_next_message_waits_already() {
+    let world = titling();
+    let session = world.session().await;
+    let gate = Gate::new();
+    world.turns.then(Script::new().gate(&gate).answer("It was the clock."));
+    world.try_send(&session, DEFAULT).await.expect("sent");
+    gate.reached().await;
+    world.queue(&session, "And now?").await;
+    for _ in 0..2 {
+        // The name and the next answer, in whichever order they are asked for.
+        world.turns.then(answering("Another name"));
+    }
+    gate.open();
+    world.idle().await;
+    assert_eq!(world.said(&session).await, [DEFAULT, "And now?"]);
+    assert_eq!(
+        (title(&world, &session).as_str(), world.turns.created().len()),
+        ("Another name", 3)
+    );
+}
+
+#[tokio::test]
+async fn a_fork_is_named_by_the_first_turn_of_its_own() {
+    let world = titling();
+    let session = titled_by(&world, Script::new().fail()).await;
+    let state = world.sessions.get_session(&session).await.expect("readable");
+    let at = &state.turns[0].id;
+    let fork = world.sessions.fork_session(&session, Some(at)).await.expect("forked");
+    world.turns.then(answering("It was the clock."));
+    world.turns.then(answering("Another name"));
+    world.try_send(&fork, "And now?").await.expect("sent");
+    world.idle().await;
+    assert_eq!(title(&world, &fork), "Another name");
+}
+
+#[tokio::test]
+async fn a_late_answer_to_a_turn_that_has_ended_asks_for_no_name() {
+    let world = titling();
+    let session = titled_by(&world, Script::new().fail()).await;
+    let state = world.sessions.get_session(&session).await.expect("readable");
+    let turn = &state.turns[0].id;
+    let call = ToolCallId::from("c1");
+    let late = world.sessions.respond_to_permission(turn, &call, Decision::Allow, None).await;
+    assert!(late.is_err(), "the turn has ended");
+    world.idle().await;
+    assert_eq!(world.turns.created().len(), 2);
+}
+
+#[tokio::test]
+async fn nothing_of_the_question_stays_whatever_came_of_it() {
+    for script in [answering("A name"), Script::new().fail(), Script::new().break_down()] {
+        let world = titling();
+        let session = titled_by(&world, script).await;
+        let state = world.sessions.get_session(&session).await.expect("readable");
+        assert_eq!(world.turn_repo.ids().await.expect("listed"), [state.turns[0].id.clone()]);
+        assert_eq!(world.turn_repo.store().removed().await.expect("listed"), []);
+    }
 }
 
 #[tokio::test]

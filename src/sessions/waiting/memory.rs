@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use crate::base::id::{EventId, SessionId};
-use crate::sessions::waiting::{Item, Undelivered, Waiting, WaitingError};
+use crate::sessions::waiting::{Item, Rejected, Undelivered, Waiting, WaitingError};
 use crate::store::log::Removed;
 
 /// Waiting messages, gone with the last clone.
@@ -105,6 +105,11 @@ impl Waiting for Memory {
             kept.waiting.extend(items);
         });
         Ok(())
+    }
+
+    async fn tidy(&self, _session: &SessionId) -> Result<Vec<Rejected>, WaitingError> {
+        // Nobody else writes here, and nothing outlives its writer.
+        Ok(Vec::new())
     }
 
     async fn among(&self, sessions: &[SessionId]) -> Result<Vec<SessionId>, WaitingError> {

@@ -136,7 +136,7 @@ fn destroy_folder(files: &Files, folder: &Path, depth: usize) -> Result<(), IoFa
 }
 
 fn folder_of(files: &Files, removed: &Removed) -> PathBuf {
-    files.work_dir.deleted().join(&removed.key)
+    files.work_dir.removal(removed)
 }
 
 fn log_in(files: &Files, removed: &Removed) -> PathBuf {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use crate::base::id::{EventId, SessionId};
 use crate::domain::turn::live::{Delta, OpenCall};
-use crate::sessions::waiting::{Item, Undelivered, Waiting, WaitingError};
+use crate::sessions::waiting::{Item, Rejected, Undelivered, Waiting, WaitingError};
 use crate::store::error::FileError;
 use crate::store::live_text::LiveText;
 use crate::store::log::{LogId, Removed};
@@ -94,7 +94,7 @@ impl Waiting for GatedWaiting {
         self.between("messages are given back", session, given).await
     }
 
-    async fn tidy(&self, session: &SessionId) -> Result<(), WaitingError> {
+    async fn tidy(&self, session: &SessionId) -> Result<Vec<Rejected>, WaitingError> {
         self.inner.tidy(session).await
     }
 

@@ -139,7 +139,8 @@ impl Life {
     /// What went wrong that nobody waited for.
     pub(super) fn trouble(&mut self) -> Option<String> {
         match self.trouble.try_recv() {
-            Ok(trouble) => Some(format!("{}: {}", trouble.turn, trouble.error)),
+            Ok(Trouble::Advance { turn, error, .. }) => Some(format!("{turn}: {error}")),
+            Ok(Trouble::Rejected { session, rejected }) => Some(format!("{session}: {rejected}")),
             Err(TryRecvError::Lagged(missed)) => Some(format!("{missed} that were not looked at")),
             Err(TryRecvError::Empty | TryRecvError::Closed) => None,
         }

@@ -179,7 +179,6 @@ fn is_refusal(error: &SessionError) -> bool {
         SessionError::NotInSession { .. }
         | SessionError::Entangled { .. }
         | SessionError::Waiting(_)
-        | SessionError::Aside(_)
         | SessionError::Create(_)
         | SessionError::Advance(_)
         | SessionError::Folder(_)

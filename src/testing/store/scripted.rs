@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use crate::store::error::{FlushError, IoFailure, StoreError};
 use crate::store::log::{
-    Inspection, Location, LogId, LogKind, Record, Removed, Revision, Snapshot,
+    Inspection, Location, LogId, LogKind, Record, Removed, Revision, Snapshot, Strays,
 };
 use crate::store::seam::{Durability, LogStore, LogWriter};
 use crate::testing::disk::ENOSPC;
@@ -153,6 +153,10 @@ impl LogStore for ScriptedStore {
 
     async fn list(&self, kind: LogKind) -> Result<Vec<LogId>, StoreError> {
         self.inner.list(kind).await
+    }
+
+    async fn strays(&self, kind: LogKind) -> Result<Strays, StoreError> {
+        self.inner.strays(kind).await
     }
 
     async fn snapshots(

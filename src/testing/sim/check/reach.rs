@@ -20,7 +20,10 @@ impl Sim {
                 continue;
             }
             let session = session_of(&log, &records);
-            let is_doomed = session.is_some_and(|it| left.doomed.sessions.contains(&it))
+            // What was asked for a summary stays no longer than that takes.
+            let was_aside = log.kind() == LogKind::Turn && session.is_none();
+            let is_doomed = was_aside
+                || session.is_some_and(|it| left.doomed.sessions.contains(&it))
                 || left.doomed.turns.contains(&TurnId::from(log.id()));
             assert!(is_doomed, "{log} is gone, and nobody wanted that");
         }
