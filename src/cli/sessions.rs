@@ -281,8 +281,7 @@ fn refusal(error: &SessionError) -> Problem {
         | SessionError::NotDeleted(_)
         | SessionError::Entangled { .. }
         | SessionError::NoSession(_)
-        | SessionError::SeveralQuestions(_)
-        | SessionError::Aside(_) => Exit::Failed,
+        | SessionError::SeveralQuestions(_) => Exit::Failed,
     };
     Problem::of(exit, error)
 }
