@@ -1,5 +1,6 @@
 //! What the program tells whoever looks at it, as plain values.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::app::command::{Draft, DraftOf, InspectWhat, ListSettings};
@@ -105,8 +106,15 @@ pub enum Notice {
         /// The message.
         event: EventId,
     },
-    /// What was said in a session was summed up.
-    Compacted(SessionId),
+    /// In which sessions what was said is being summed up now; told when it changes.
+    Compacting(BTreeSet<SessionId>),
+    /// What came of summing up what was said in a session.
+    Compacted {
+        /// The session.
+        session: SessionId,
+        /// What.
+        came: Compaction,
+    },
     /// What was found in the log of a turn.
     Inspected(Inspected),
     /// A session was forked.
@@ -118,6 +126,8 @@ pub enum Notice {
     },
     /// Sessions were deleted and can be restored.
     Deleted(Vec<SessionId>),
+    /// Sessions were destroyed and cannot be restored.
+    Purged(Vec<SessionId>),
     /// Sessions were put away, or are back.
     Archived {
         /// The sessions.
@@ -166,6 +176,17 @@ pub enum Notice {
         /// Why not, and what to do.
         why: String,
     },
+}
+
+/// What came of summing up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compaction {
+    /// The next turn begins with the summary.
+    Done,
+    /// All that was said would have been kept as it is.
+    NothingToSum,
+    /// Somebody stopped it.
+    Stopped,
 }
 
 /// What was found in the log of a turn.
@@ -259,6 +280,8 @@ pub enum Refused {
     Resume(SessionId),
     /// Changing or reading this session.
     Session(SessionId),
+    /// Taking the deletion of this session back; it may be tried again.
+    Restore(SessionId),
     /// Keeping something on disk (a draft, the history, a setting).
     Keep,
     /// An advance of this turn ended by trouble of the program's own (the disk, a missing model).

@@ -176,10 +176,10 @@ impl Sessions {
     }
 
     /// A session with the agents that were spawned in it, and those that were spawned in them.
-    pub(super) async fn family(
-        &self,
-        session: &SessionId,
-    ) -> Result<BTreeSet<SessionId>, StoreError> {
+    ///
+    /// # Errors
+    /// [`StoreError`] if the sessions cannot be listed.
+    pub async fn family(&self, session: &SessionId) -> Result<BTreeSet<SessionId>, StoreError> {
         let headers = self.parts.repo.store().snapshots(LogKind::Session).await?;
         let spawned = headers.into_iter().filter_map(|header| {
             let event = SessionEvent::parse_line(header.ok()?.first.as_bytes()).ok()?;

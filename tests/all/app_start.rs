@@ -395,6 +395,7 @@ fn writing(session: &SessionId, turn: &TurnId, call: &ToolCallId) -> Vec<(Comman
         (Command::Resume(session.clone()), Refused::Resume(session.clone())),
         (Command::CloseInterrupted(session.clone()), Refused::Resume(session.clone())),
         (rename, Refused::Session(session.clone())),
+        (Command::StopCompaction(session.clone()), Refused::Session(session.clone())),
         (Command::Delete(vec![session.clone()]), Refused::Session(session.clone())),
         (Command::Restore(vec![session.clone()]), Refused::Session(session)),
         (Command::SaveDraft { of, draft: Draft::default() }, Refused::Keep),

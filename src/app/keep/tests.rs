@@ -69,11 +69,11 @@ impl Desk {
         self.ask(Keep::Save { of: DraftOf::NewSession, draft: draft(text) }).await;
     }
 
-    /// Waits until all that was asked is done.
-    async fn done(&self) {
+    /// Waits until all that was asked is done; gives how many drafts are not saved then.
+    async fn done(&self) -> usize {
         let (done, is_done) = oneshot::channel();
         self.ask(Keep::Done(done)).await;
-        is_done.await.expect("said");
+        is_done.await.expect("said")
     }
 
     async fn loaded(&mut self) -> Draft {
@@ -175,12 +175,14 @@ async fn a_draft_that_the_disk_did_not_take_is_saved_once_it_does() {
             assert!(desk.refused().await.contains("No space left"));
         }
         assert_eq!(desk.files(), []);
+        assert_eq!(desk.done().await, 1, "whoever leaves is told");
         assert_eq!(desk.loaded().await, draft("half a thought"), "it is still known");
         desk.disk.heal();
         while desk.files().is_empty() {
             tokio::time::advance(std::time::Duration::from_secs(1)).await;
         }
         assert_eq!(desk.files(), [saved("half a thought")]);
+        assert_eq!(desk.done().await, 0);
     })
     .await;
 }

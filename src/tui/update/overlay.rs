@@ -17,8 +17,7 @@ use crate::tui::update::{
 pub(super) fn close(state: &mut State, out: &mut Effects) -> bool {
     let Some(overlay) = state.overlay.take() else { return false };
     if let Overlay::Rewrite(rewrite) = &overlay {
-        // Nobody else has what was typed here.
-        composer::remember(state, &rewrite.changed().unwrap_or_default(), out);
+        drafts::rewrite_left(state, rewrite, out);
     }
     if let Overlay::Reason(Reason { prompt, field }) = overlay {
         let draft = field.draft();

@@ -44,7 +44,7 @@ fn list(mut place: Place<'_>, lines: &[EventLine], selected: usize) {
     let drawn: Vec<Line> =
         in_sight.map(|(at, line)| events::line(state, line, at == selected, cols)).collect();
     let in_sight = drawn.len();
-    let hints = events::list_hints(state);
+    let hints = events::list_hints(state, lines.get(selected));
     let rect = place.frame(&format!("Events · {} of {}", selected + 1, lines.len()), drawn, hints);
     place.scrolls((lines.len(), in_sight));
     let row = u16::try_from(selected - first).unwrap_or(0);

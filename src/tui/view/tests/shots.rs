@@ -25,7 +25,7 @@ use crate::tui::state::list::filter::Filter;
 use crate::tui::state::list::tree::Shown;
 use crate::tui::state::overlay::{
     About, Codes, Confirm, EventPage, Events, Fetched, Full, Help, Overlay, Purge, Reason, Rewrite,
-    Waiting,
+    Safety, Waiting,
 };
 use crate::tui::state::status::{LastRun, Tone};
 use crate::tui::state::turns::ModelWait;
@@ -342,6 +342,7 @@ fn a_message_that_waits_is_edited_in_its_place() {
             event: EventId::from("e1"),
             was: "First the store.".to_owned(),
             field: Editor::with_text(Shape::Page, "First the store.\nThen the tests."),
+            safety: Safety::default(),
         }));
         check(name, &state, size);
     }
