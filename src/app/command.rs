@@ -120,6 +120,13 @@ pub struct Inspect {
 pub enum InspectWhat {
     /// All of its events, a line each.
     Events,
+    /// One text, whole.
+    Text(TextOf),
+}
+
+/// A text in the log of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextOf {
     /// The event with this offset, from 1.
     Event(u64),
     /// The exact request of this model call.

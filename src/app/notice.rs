@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::app::command::{Draft, DraftOf, InspectWhat, ListSettings};
+use crate::app::command::{Draft, DraftOf, ListSettings, TextOf};
 use crate::app::paged::Paged;
 use crate::base::clock::Timestamp;
 use crate::base::id::{EventId, SessionId, TurnId};
@@ -204,7 +204,7 @@ pub enum Inspected {
         /// The turn.
         turn: TurnId,
         /// Which.
-        what: InspectWhat,
+        what: TextOf,
         /// Its JSON, or why there is none.
         text: Result<Arc<Paged>, String>,
     },

@@ -52,7 +52,7 @@ pub fn confirm(state: &State, confirm: &Confirm, (cols, rows): (usize, usize)) -
         }
         About::Interrupted(_) => {
             let lines = choices::interrupted(state, confirm.arming, cols);
-            let is_held = state.conversation.unsent.iter().any(|message| message.held);
+            let is_held = state.conversation.holds_a_message();
             let details = also(if is_held {
                 "The last turn ended with the program. Closed, it stays as it is. Your text waits \
                  behind what is held."
@@ -185,7 +185,7 @@ pub fn waiting(
 #[must_use]
 pub fn waiting_hints(state: &State) -> Line {
     let close = choices::choice(state, &WAITING, Action::App(AppAction::Escape), "close", true);
-    if state.list.waiting().len() == 0 {
+    if state.list.waiting().is_empty() {
         return close;
     }
     let jump = Action::Waiting(WaitingAction::Jump);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::app::command::InspectWhat;
+use crate::app::command::TextOf;
 use crate::app::notice::EventLine;
 use crate::app::paged::Paged;
 use crate::base::id::{EventId, SessionId, TurnId};
@@ -175,7 +175,7 @@ pub struct Events {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventPage {
     /// Which.
-    pub what: InspectWhat,
+    pub what: TextOf,
     /// Its JSON.
     pub text: Fetched<Arc<Paged>>,
     /// How many lines are above the view.

@@ -23,6 +23,7 @@ use crate::tui::state::turns::{Folded, Slot};
 use crate::tui::update::{
     Effects, composer, drafts, events, fork, hint, live, problem, prompts, session, tell, unsent,
 };
+use crate::tui::words;
 
 /// How much can be taken back one after the other.
 const UNDOS_MAX: usize = 64;
@@ -69,19 +70,11 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
             Deleted::Destroyed => destroyed(state, &sessions),
         },
         Notice::Purged(sessions) => destroyed(state, &sessions),
-        Notice::Restored(sessions) => {
-            state.list.undone(&sessions);
-            let what = counted(sessions.len());
-            tell(state, format!("Restored {what}"));
-        }
+        Notice::Restored(sessions) => is_back(state, "Restored", &sessions),
         Notice::Archived { sessions, archived: true } => {
             can_be_undone(state, "Put away", Undo::Archived(sessions));
         }
-        Notice::Archived { sessions, archived: false } => {
-            state.list.undone(&sessions);
-            let what = counted(sessions.len());
-            tell(state, format!("Got {what} back"));
-        }
+        Notice::Archived { sessions, archived: false } => is_back(state, "Got back", &sessions),
         Notice::Draft { of, draft } => drafts::loaded(state, of, &draft, out),
         Notice::Remembered { history, list } => {
             state.composer.history.begin_with(history);
@@ -132,13 +125,19 @@ fn compacted(state: &mut State, session: &SessionId, came: Compaction) {
     );
 }
 
+fn is_back(state: &mut State, did: &str, sessions: &[SessionId]) {
+    state.list.undone(sessions);
+    let what = words::count(sessions.len(), "session");
+    tell(state, format!("{did} {what}"));
+}
+
 fn destroyed(state: &mut State, sessions: &[SessionId]) {
-    tell(state, format!("Destroyed {}", counted(sessions.len())));
+    tell(state, format!("Destroyed {}", words::count(sessions.len(), "session")));
 }
 
 fn can_be_undone(state: &mut State, did: &str, undo: Undo) {
     let (Undo::Deleted(sessions) | Undo::Archived(sessions)) = &undo;
-    let what = counted(sessions.len());
+    let what = words::count(sessions.len(), "session");
     let key = hint::list(state, ListAction::Undo);
     let them = if sessions.len() == 1 { "it" } else { "them" };
     tell(state, format!("{did} {what}; {key} in the list takes {them} back"));
@@ -231,8 +230,4 @@ fn refused(state: &mut State, what: &Refused, why: String, out: &mut Effects) {
         Refused::Stop(_) | Refused::Session(_) | Refused::Keep | Refused::Advance(_) => {}
     }
     problem(state, why);
-}
-
-fn counted(sessions: usize) -> String {
-    if sessions == 1 { "1 session".to_owned() } else { format!("{sessions} sessions") }
 }

@@ -42,11 +42,6 @@ fn check_edited(state: &mut State, out: &mut Effects) {
     tell(state, how);
 }
 
-/// Whether a message of the session on screen goes only when the person says so.
-pub(super) fn is_held(state: &State) -> bool {
-    state.conversation.unsent.iter().any(|message| message.held)
-}
-
 /// A message was taken and waits.
 pub(super) fn queued(state: &mut State, from: &DraftOf, session: SessionId, out: &mut Effects) {
     let is_shown = state.session() == Some(&session);
@@ -60,7 +55,7 @@ pub(super) fn queued(state: &mut State, from: &DraftOf, session: SessionId, out:
             let text = "It waits until the turn goes on, and is no answer to what is asked";
             tell(state, format!("{text}: {go} goes to that"));
         }
-        Standing::Free | Standing::Running if is_held(state) => {
+        Standing::Free | Standing::Running if state.conversation.holds_a_message() => {
             let all = hint::composer(state, ComposerAction::SendWaiting);
             tell(state, format!("It waits behind what is held; {all} sends all of it"));
         }

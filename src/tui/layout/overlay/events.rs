@@ -3,7 +3,7 @@
 use ratatui::layout::Position;
 
 use super::Place;
-use crate::app::command::InspectWhat;
+use crate::app::command::TextOf;
 use crate::app::notice::EventLine;
 use crate::app::paged::Paged;
 use crate::tui::line::{Line, wrapped};
@@ -27,11 +27,10 @@ pub(super) fn lay(mut place: Place<'_>, view: &Events) {
     }
 }
 
-fn title(what: InspectWhat) -> String {
+fn title(what: TextOf) -> String {
     match what {
-        InspectWhat::Events => "Events".to_owned(),
-        InspectWhat::Event(offset) => format!("Event {offset}"),
-        InspectWhat::Request(call) => format!("Request of call {call}"),
+        TextOf::Event(offset) => format!("Event {offset}"),
+        TextOf::Request(call) => format!("Request of call {call}"),
     }
 }
 

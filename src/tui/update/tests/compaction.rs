@@ -108,7 +108,7 @@ fn summing_up_is_stopped_as_a_turn_is() {
     screen.state.focus = Focus::Composer;
     assert_eq!(commands(screen.keys("Esc")), []);
     assert_eq!(screen.state.focus, Focus::Composer, "it is armed");
-    assert_eq!(commands(screen.keys("Esc")), [stop.clone()]);
+    assert_eq!(commands(screen.keys("Esc")), std::slice::from_ref(&stop));
     assert_eq!(commands(screen.keys("Ctrl-C")), [stop]);
     screen.tell(Notice::Compacting(BTreeSet::new()));
     screen.tell(Notice::Compacted { session: session.id, came: Compaction::Stopped });

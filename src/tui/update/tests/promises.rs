@@ -271,7 +271,7 @@ impl Run {
         for command in &self.app.queue {
             match command {
                 Command::Remember(text) | Command::Unsent(Unsent::Edit { text, .. }) => {
-                    all.push_str(text)
+                    all.push_str(text);
                 }
                 Command::SaveDraft { draft, .. }
                 | Command::AppendDraft { typed: draft, .. }

@@ -317,7 +317,7 @@ fn a_refused_message_leaves_the_draft_of_a_session_that_is_not_on_screen() {
     assert_eq!(commands(screen.tell(refused(&session, "e1"))), std::slice::from_ref(&load));
     let kept = || Notice::Draft { of: of(&session), draft: draft("one\nrest") };
     let saved = Command::SaveDraft { of: of(&session), draft: draft("rest") };
-    assert_eq!(commands(screen.clone().tell(kept())), [saved.clone()]);
+    assert_eq!(commands(screen.clone().tell(kept())), std::slice::from_ref(&saved));
     // Back there before it came.
     screen.keys("Shift-Tab Shift-Tab");
     screen.state.focus = crate::tui::state::Focus::List;

@@ -8,8 +8,8 @@ use ratatui::style::{Color, Modifier};
 
 use super::scenery::{self, armed, asks, full, list, open, opening, questions, worked};
 use super::{drawn, painted, screen, styled};
-use crate::app::command::InspectWhat;
 use crate::app::command::SortBy;
+use crate::app::command::TextOf;
 use crate::app::notice::{EventLine, UnsentMessage};
 use crate::app::paged::Paged;
 use crate::base::id::{EventId, SessionId, TurnId};
@@ -418,7 +418,7 @@ fn the_event_view_shows_the_log_of_a_turn_and_each_event_whole() {
         "ab ".repeat(90)
     );
     let page = EventPage {
-        what: InspectWhat::Request(3),
+        what: TextOf::Request(3),
         text: Fetched::There(Arc::new(Paged::new(json))),
         scroll: 1,
     };
