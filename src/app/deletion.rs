@@ -128,15 +128,10 @@ impl App {
 
     /// Destroys sessions, and what was half typed in them.
     pub(super) async fn purge(&self, ids: Vec<SessionId>) {
-        let mut purged = Vec::new();
         for session in ids {
-            match self.purge_family(&session).await {
-                Ok(()) => purged.push(session),
-                Err(error) => self.tell(refused(Refused::Session(session), &error)).await,
+            if let Err(error) = self.purge_family(&session).await {
+                self.tell(refused(Refused::Session(session), &error)).await;
             }
-        }
-        if !purged.is_empty() {
-            self.tell(Notice::Purged(purged)).await;
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::app::notice::{LoadedTurn, Notice, Refused, TurnView, UnsentMessage};
+use crate::app::notice::{Compaction, LoadedTurn, Notice, Refused, TurnView, UnsentMessage};
 use crate::app::perform::refused;
 use crate::base::id::{SessionId, TurnId};
 use crate::base::tasks::Tasks;
@@ -84,7 +84,7 @@ impl Follower {
                 }
                 Ok(()) = self.compactions.changed() => {
                     let now = self.compactions.borrow_and_update().clone();
-                    self.tell(Notice::Compacting(now)).await
+                    self.tell(Notice::Compaction(Compaction::UnderWay(now))).await
                 }
             };
             if !listened {

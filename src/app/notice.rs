@@ -106,15 +106,8 @@ pub enum Notice {
         /// The message.
         event: EventId,
     },
-    /// In which sessions what was said is being summed up now; told when it changes.
-    Compacting(BTreeSet<SessionId>),
-    /// What came of summing up what was said in a session.
-    Compacted {
-        /// The session.
-        session: SessionId,
-        /// What.
-        came: Compaction,
-    },
+    /// Something about the summing up of what was said.
+    Compaction(Compaction),
     /// What was found in the log of a turn.
     Inspected(Inspected),
     /// A session was forked.
@@ -126,8 +119,6 @@ pub enum Notice {
     },
     /// Sessions were deleted and can be restored.
     Deleted(Vec<SessionId>),
-    /// Sessions were destroyed and cannot be restored.
-    Purged(Vec<SessionId>),
     /// Sessions were put away, or are back.
     Archived {
         /// The sessions.
@@ -178,9 +169,23 @@ pub enum Notice {
     },
 }
 
+/// What is told of the summing up of what was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Compaction {
+    /// In which sessions it is under way now; told when that changes.
+    UnderWay(BTreeSet<SessionId>),
+    /// What came of it in a session.
+    Over {
+        /// The session.
+        session: SessionId,
+        /// What.
+        came: Came,
+    },
+}
+
 /// What came of summing up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compaction {
+pub enum Came {
     /// The next turn begins with the summary.
     Done,
     /// All that was said would have been kept as it is.

@@ -355,6 +355,8 @@ fn a_view_reads_along_while_another_process_works() {
         view.app.perform(Command::Open(session.clone()));
         view.until(joined).await;
         onlooker.look().await;
+        // What was shown may have been older than what was seen, so it is shown anew.
+        view.until(joined).await;
         gate.open();
         working.rested(&turn).await;
         onlooker.look().await;

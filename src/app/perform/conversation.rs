@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::app::command::{Draft, DraftOf};
-use crate::app::notice::{Compaction, Notice, Refused};
+use crate::app::notice::{Came, Compaction, Notice, Refused};
 use crate::base::id::{SessionId, TurnId};
 use crate::sessions::error::SessionError;
 
@@ -39,13 +39,13 @@ impl App {
     /// Sums up what was said in a session.
     pub(super) async fn compact(&self, session: SessionId) {
         let came = match self.graph.sessions.compact(&session).await {
-            Ok(()) => Compaction::Done,
-            Err(SessionError::NothingToCompact(_)) => Compaction::NothingToSum,
-            Err(error) if error.was_stopped() => Compaction::Stopped,
+            Ok(()) => Came::Done,
+            Err(SessionError::NothingToCompact(_)) => Came::NothingToSum,
+            Err(error) if error.was_stopped() => Came::Stopped,
             Err(error) => {
                 return self.tell(super::refused(Refused::Session(session), &error)).await;
             }
         };
-        self.tell(Notice::Compacted { session, came }).await;
+        self.tell(Notice::Compaction(Compaction::Over { session, came })).await;
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::app::command::{Command, DraftOf};
-use crate::app::notice::{Compaction, LoadedTurn, Notice, Refused};
+use crate::app::notice::{Came, Compaction, LoadedTurn, Notice, Refused};
 use crate::base::id::SessionId;
 use crate::domain::session::entry::LatestTurnStatus;
 use crate::domain::session::state::SessionState;
@@ -62,14 +62,15 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         }
         Notice::TakenBack { session, event } => unsent::taken_back(state, &session, &event),
         Notice::Inspected(inspected) => events::inspected(state, inspected),
-        Notice::Compacting(sessions) => compacting(state, sessions),
-        Notice::Compacted { session, came } => compacted(state, &session, came),
+        Notice::Compaction(Compaction::UnderWay(sessions)) => compacting(state, sessions),
+        Notice::Compaction(Compaction::Over { session, came }) => compacted(state, &session, came),
         Notice::Forked { of, session } => fork::forked(state, &of, &session, out),
         Notice::Deleted(sessions) => match state.settings.deleted {
             Deleted::Kept => can_be_undone(state, "Deleted", Undo::Deleted(sessions)),
-            Deleted::Destroyed => destroyed(state, &sessions),
+            Deleted::Destroyed => {
+                tell(state, format!("Destroyed {}", words::count(sessions.len(), "session")));
+            }
         },
-        Notice::Purged(sessions) => destroyed(state, &sessions),
         Notice::Restored(sessions) => is_back(state, "Restored", &sessions),
         Notice::Archived { sessions, archived: true } => {
             can_be_undone(state, "Put away", Undo::Archived(sessions));
@@ -109,7 +110,7 @@ fn compacting(state: &mut State, sessions: BTreeSet<SessionId>) {
     }
 }
 
-fn compacted(state: &mut State, session: &SessionId, came: Compaction) {
+fn compacted(state: &mut State, session: &SessionId, came: Came) {
     let of = match state.list.entry(session).and_then(|entry| entry.title.clone()) {
         _ if state.session() == Some(session) => "This session".to_owned(),
         Some(title) => format!("\u{201c}{title}\u{201d}"),
@@ -118,9 +119,9 @@ fn compacted(state: &mut State, session: &SessionId, came: Compaction) {
     tell(
         state,
         match came {
-            Compaction::Done => format!("{of} is summed up; the next turn begins with the summary"),
-            Compaction::NothingToSum => format!("{of} is too short to be summed up"),
-            Compaction::Stopped => format!("{of} is not summed up: it was stopped"),
+            Came::Done => format!("{of} is summed up; the next turn begins with the summary"),
+            Came::NothingToSum => format!("{of} is too short to be summed up"),
+            Came::Stopped => format!("{of} is not summed up: it was stopped"),
         },
     );
 }
@@ -129,10 +130,6 @@ fn is_back(state: &mut State, did: &str, sessions: &[SessionId]) {
     state.list.undone(sessions);
     let what = words::count(sessions.len(), "session");
     tell(state, format!("{did} {what}"));
-}
-
-fn destroyed(state: &mut State, sessions: &[SessionId]) {
-    tell(state, format!("Destroyed {}", words::count(sessions.len(), "session")));
 }
 
 fn can_be_undone(state: &mut State, did: &str, undo: Undo) {
