@@ -20,7 +20,7 @@ use turnstile::tui::layout::{Layout, layout};
 use turnstile::tui::msg::Msg;
 use turnstile::tui::rich::code::Highlighter;
 use turnstile::tui::shell::paint::Painter;
-use turnstile::tui::state::settings::{Access, Motion, NotifyWhen, Settings};
+use turnstile::tui::state::settings::{Access, Deleted, Motion, NotifyWhen, Settings};
 use turnstile::tui::state::{Now, State};
 use turnstile::tui::theme::colour::Depth;
 use turnstile::tui::theme::{Ground, Theme};
@@ -70,6 +70,7 @@ impl Screen {
         let settings = Settings {
             keymap: Arc::new(Keymap::new(None).expect("the default keys are right")),
             access: Access::Full,
+            deleted: Deleted::Kept,
             motion: Motion::Full,
             notify: NotifyWhen::Never,
             zone: TimeZone::UTC,

@@ -35,6 +35,7 @@ use crate::base::clock::Clock;
 use crate::base::id::SessionId;
 use crate::base::tasks::Tasks;
 use crate::config::origin::Origin;
+use crate::domain::session::entry::SessionIndexEntry;
 use crate::models::registry::Models;
 use crate::runtime::TurnRuntime;
 use crate::sessions::Sessions;
@@ -104,6 +105,33 @@ struct Origins {
     model: Origin,
 }
 
+/// Why no session can be gone on with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoLatest {
+    /// There is none of a person's own.
+    #[error("there is no session yet")]
+    NoSession,
+    /// There are some, and all of them are put away.
+    #[error("every session is put away")]
+    PutAway,
+    /// None of those that are not put away can be read.
+    #[error("no session can be read")]
+    Unreadable,
+}
+
+/// Among all sessions, the one in which a person last did something.
+fn latest_of(entries: &[Arc<SessionIndexEntry>]) -> Result<&SessionId, NoLatest> {
+    let own = || entries.iter().filter(|entry| entry.origin.is_none());
+    let current = || own().filter(|entry| !entry.archived);
+    let sound = current().filter(|entry| entry.error.is_none());
+    let latest = sound.max_by_key(|entry| entry.active_at).map(|entry| &entry.session_id);
+    latest.ok_or_else(|| match (own().next(), current().next()) {
+        (None, _) => NoLatest::NoSession,
+        (Some(_), None) => NoLatest::PutAway,
+        (Some(_), Some(_)) => NoLatest::Unreadable,
+    })
+}
+
 impl App {
     /// Everything that the program works with.
     #[must_use]
@@ -111,19 +139,23 @@ impl App {
         &self.graph
     }
 
-    /// The session in which somebody last did something, as far as the index knows; damaged ones
+    /// The session in which somebody last did something, as far as the index knows; damaged ones,
     /// those that were put away, and those of agents and jobs do not count.
-    #[must_use]
-    pub fn latest_session(&self) -> Option<SessionId> {
+    ///
+    /// # Errors
+    /// [`NoLatest`] says why there is none.
+    pub fn latest_session(&self) -> Result<SessionId, NoLatest> {
         let entries = self.graph.sessions.list_sessions();
-        let own = entries
-            .iter()
-            .filter(|entry| entry.error.is_none() && entry.origin.is_none() && !entry.archived);
-        own.max_by_key(|entry| entry.active_at).map(|entry| entry.session_id.clone())
+        latest_of(&entries).cloned()
     }
 
     fn follow(&self, session: Option<SessionId>) {
         self.following.send_replace(session);
+    }
+
+    /// Shows a session anew, unless another one is wanted by now.
+    fn follow_again(&self, session: &SessionId) {
+        self.following.send_if_modified(|wanted| wanted.as_ref() == Some(session));
     }
 
     /// Hands something to the keeper, in the order of the calls.
@@ -161,11 +193,11 @@ impl App {
     }
 
     /// Asks the keeper for something, and waits until it is done.
-    async fn wait_for(&self, keep: impl FnOnce(oneshot::Sender<()>) -> Keep) {
+    async fn wait_for<T: Default>(&self, keep: impl FnOnce(oneshot::Sender<T>) -> Keep) -> T {
         let (done, is_done) = oneshot::channel();
         self.keep(keep(done));
         // A closed channel means that the program is ending.
-        is_done.await.ok();
+        is_done.await.unwrap_or_default()
     }
 
     async fn tell(&self, notice: Notice) {
@@ -175,5 +207,39 @@ impl App {
 
     fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         drop(self.graph.tasks.spawn("command", work));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::clock::Timestamp;
+    use crate::domain::event::Event;
+    use crate::domain::session::apply::reduce_session;
+    use crate::domain::session::event::{Origin as SessionOrigin, SessionFact};
+    use crate::testing::session_fact::header;
+
+    #[test]
+    fn what_is_gone_on_with_is_a_person_s_own_and_there_is_a_reason_for_none() {
+        let entry = |id: &str, change: fn(&mut SessionIndexEntry)| {
+            let fact = SessionFact::Created(Arc::new(header()));
+            let created = Event { id: SessionId::from(id), ts: Timestamp::from_ms(0), fact };
+            let state = reduce_session(&[created]).expect("legal");
+            let mut entry = SessionIndexEntry::new(&state, None);
+            change(&mut entry);
+            Arc::new(entry)
+        };
+        let sound = || entry("s1", |_| {});
+        let agent = || entry("s2", |entry| entry.origin = Some(SessionOrigin::Subagent));
+        let away = || entry("s3", |entry| entry.archived = true);
+        let damaged = || entry("s4", |entry| entry.error = Some("torn".to_owned()));
+        let check = |entries: &[Arc<SessionIndexEntry>], expected| {
+            assert_eq!(latest_of(entries).map(SessionId::as_str), expected);
+        };
+        check(&[], Err(NoLatest::NoSession));
+        check(&[agent()], Err(NoLatest::NoSession));
+        check(&[agent(), away()], Err(NoLatest::PutAway));
+        check(&[agent(), away(), damaged()], Err(NoLatest::Unreadable));
+        check(&[agent(), away(), damaged(), sound()], Ok("s1"));
     }
 }

@@ -160,6 +160,7 @@ impl App {
             subscription: hub.subscribe(Interest::Everything),
             queue: graph.sessions.follow_queue(),
             facts: graph.sessions.follow_facts(),
+            compactions: graph.sessions.follow_compactions(),
             hub,
             notices: notices.clone(),
             tasks: tasks.clone(),

@@ -55,6 +55,8 @@ pub enum Command {
     },
     /// Sum up what was said in a session; its next turn begins with that.
     Compact(SessionId),
+    /// Stop that.
+    StopCompaction(SessionId),
     /// Look at the log of a turn.
     Inspect(Inspect),
     /// Delete sessions; they can be restored for some days.
@@ -118,6 +120,13 @@ pub struct Inspect {
 pub enum InspectWhat {
     /// All of its events, a line each.
     Events,
+    /// One text, whole.
+    Text(TextOf),
+}
+
+/// A text in the log of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextOf {
     /// The event with this offset, from 1.
     Event(u64),
     /// The exact request of this model call.
@@ -180,6 +189,8 @@ pub enum DraftOf {
     Session(SessionId),
     /// A half-typed answer or reason in a prompt.
     Prompt(ToolCallId),
+    /// A half-typed new text for a message that waits; one at a time is given one.
+    Rewrite,
 }
 
 /// What is in a composer.

@@ -98,7 +98,13 @@ impl App {
         for session in ids {
             match self.restore_session(&session).await {
                 Ok(()) => restored.push(session),
-                Err(error) => self.tell(refused(Refused::Session(session), &error)).await,
+                Err(error) => {
+                    let what = match error {
+                        SessionError::NotDeleted(_) => Refused::Session(session),
+                        _ => Refused::Restore(session),
+                    };
+                    self.tell(refused(what, &error)).await;
+                }
             }
         }
         if !restored.is_empty() {
@@ -123,13 +129,24 @@ impl App {
     /// Destroys sessions, and what was half typed in them.
     pub(super) async fn purge(&self, ids: Vec<SessionId>) {
         for session in ids {
-            let drafts = self.drafts_of(&session).await;
-            if let Err(error) = self.graph.sessions.purge_session(&session).await {
+            if let Err(error) = self.purge_family(&session).await {
                 self.tell(refused(Refused::Session(session), &error)).await;
-                continue;
             }
+        }
+    }
+
+    /// The drafts go last, and what was half typed in a session goes with it, whoever's child it is.
+    async fn purge_family(&self, session: &SessionId) -> Result<(), SessionError> {
+        let mut family = Vec::new();
+        for member in self.graph.sessions.family(session).await? {
+            let drafts = self.drafts_of(&member).await;
+            family.push((member, drafts));
+        }
+        self.graph.sessions.purge_session(session).await?;
+        for (session, drafts) in family {
             self.wait_for(|done| Keep::SetAside { session, drafts, place: None, done }).await;
         }
+        Ok(())
     }
 
     /// Destroys what was deleted longer ago than it is kept.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::app::notice::{LoadedTurn, Notice, Refused, TurnView, UnsentMessage};
+use crate::app::notice::{Compaction, LoadedTurn, Notice, Refused, TurnView, UnsentMessage};
 use crate::app::perform::refused;
 use crate::base::id::{SessionId, TurnId};
 use crate::base::tasks::Tasks;
@@ -37,6 +37,8 @@ pub(super) struct Follower {
     pub(super) queue: broadcast::Receiver<QueueChanged>,
     /// Of which sessions something was recorded beside their turns.
     pub(super) facts: broadcast::Receiver<FactsChanged>,
+    /// Which sessions are being summed up.
+    pub(super) compactions: watch::Receiver<BTreeSet<SessionId>>,
     pub(super) notices: mpsc::Sender<Notice>,
     pub(super) tasks: Tasks,
     pub(super) open: Option<OpenSession>,
@@ -79,6 +81,10 @@ impl Follower {
                 }
                 changed = self.facts.recv() => {
                     self.tell_facts(changed.ok().map(|changed| changed.session)).await
+                }
+                Ok(()) = self.compactions.changed() => {
+                    let now = self.compactions.borrow_and_update().clone();
+                    self.tell(Notice::Compaction(Compaction::UnderWay(now))).await
                 }
             };
             if !listened {

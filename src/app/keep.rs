@@ -64,8 +64,8 @@ pub(super) enum Keep {
     },
     Remember(String),
     List(ListSettings),
-    /// Say when everything before is done.
-    Done(oneshot::Sender<()>),
+    /// Say when everything before is done, and how many drafts the disk has not taken then.
+    Done(oneshot::Sender<usize>),
 }
 
 /// Keeps things.
@@ -178,7 +178,8 @@ impl Keeper {
             }
             Keep::Done(done) => {
                 self.try_again().await;
-                said(done);
+                // Nobody waiting for it is no error.
+                done.send(self.unsaved.len()).ok();
             }
         }
     }
@@ -215,7 +216,7 @@ impl Keeper {
         let name = draft_name(of);
         let place = match of {
             DraftOf::Session(session) => self.gone.get(session),
-            DraftOf::NewSession | DraftOf::Prompt(_) => None,
+            DraftOf::NewSession | DraftOf::Prompt(_) | DraftOf::Rewrite => None,
         };
         match place {
             None if *draft == Draft::default() => self.forget(&name).await,
@@ -332,6 +333,7 @@ fn draft_name(of: &DraftOf) -> String {
     };
     match of {
         DraftOf::NewSession => "draft-new.json".to_owned(),
+        DraftOf::Rewrite => "draft-rewrite.json".to_owned(),
         DraftOf::Session(session) => format!("draft-session-{}.json", hashed(session.as_str())),
         DraftOf::Prompt(call) => format!("draft-prompt-{}.json", hashed(call.as_str())),
     }

@@ -1,8 +1,9 @@
 //! What the program tells whoever looks at it, as plain values.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::app::command::{Draft, DraftOf, InspectWhat, ListSettings};
+use crate::app::command::{Draft, DraftOf, ListSettings, TextOf};
 use crate::app::paged::Paged;
 use crate::base::clock::Timestamp;
 use crate::base::id::{EventId, SessionId, TurnId};
@@ -105,8 +106,8 @@ pub enum Notice {
         /// The message.
         event: EventId,
     },
-    /// What was said in a session was summed up.
-    Compacted(SessionId),
+    /// Something about the summing up of what was said.
+    Compaction(Compaction),
     /// What was found in the log of a turn.
     Inspected(Inspected),
     /// A session was forked.
@@ -168,6 +169,31 @@ pub enum Notice {
     },
 }
 
+/// What is told of the summing up of what was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Compaction {
+    /// In which sessions it is under way now; told when that changes.
+    UnderWay(BTreeSet<SessionId>),
+    /// What came of it in a session.
+    Over {
+        /// The session.
+        session: SessionId,
+        /// What.
+        came: Came,
+    },
+}
+
+/// What came of summing up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Came {
+    /// The next turn begins with the summary.
+    Done,
+    /// All that was said would have been kept as it is.
+    NothingToSum,
+    /// Somebody stopped it.
+    Stopped,
+}
+
 /// What was found in the log of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inspected {
@@ -183,7 +209,7 @@ pub enum Inspected {
         /// The turn.
         turn: TurnId,
         /// Which.
-        what: InspectWhat,
+        what: TextOf,
         /// Its JSON, or why there is none.
         text: Result<Arc<Paged>, String>,
     },
@@ -259,6 +285,8 @@ pub enum Refused {
     Resume(SessionId),
     /// Changing or reading this session.
     Session(SessionId),
+    /// Taking the deletion of this session back; it may be tried again.
+    Restore(SessionId),
     /// Keeping something on disk (a draft, the history, a setting).
     Keep,
     /// An advance of this turn ended by trouble of the program's own (the disk, a missing model).

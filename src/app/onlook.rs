@@ -68,10 +68,8 @@ impl Onlooker {
             self.told = Told::HeldBy(holder);
             self.app.tell(Notice::HeldBy(holder)).await;
         }
-        let list = match holder {
-            Some(_) => self.look_at_the_list().await,
-            None => Ok(()),
-        };
+        // Whoever held it may have worked and ended since the last look.
+        let list = self.look_at_the_list().await;
         let open = self.look_at_the_open_session().await;
         if let Err(error) = list.and(open) {
             tracing::debug!(%error, "what another process does cannot be followed");
@@ -125,11 +123,10 @@ impl Onlooker {
         if self.seen.as_ref() == Some(&now) {
             return Ok(());
         }
-        let was_open = self.seen.replace(now).is_some_and(|seen| seen.session == session);
+        // Also at the first look: what is shown may be older than what was seen now.
+        self.seen = Some(now);
         self.app.graph.sessions.look_again(&session).await;
-        if was_open {
-            self.app.follow(Some(session));
-        }
+        self.app.follow_again(&session);
         Ok(())
     }
 

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use crate::base::text;
 
-/// As wide as it fits into a frame on a screen of 80 columns.
-const LINE_COLS: usize = 68;
+/// Lines are broken before anybody knows where they will be shown, so at what fits into a frame on a
+/// screen of 80 columns: a wider one leaves some of it free, a narrower one breaks them once more.
+const LINE_COLS_MAX: usize = 68;
 
 /// See the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +19,7 @@ impl Paged {
     /// Breaks a text into lines.
     #[must_use]
     pub fn new(text: String) -> Self {
-        let lines = text::wrap(&text, LINE_COLS);
+        let lines = text::wrap(&text, LINE_COLS_MAX);
         Self { text, lines }
     }
 
@@ -57,7 +58,7 @@ mod tests {
         let paged = Paged::new(text.clone());
         assert_eq!(paged.text(), text);
         assert_eq!(paged.from(0).next(), Some("{"));
-        assert!(paged.from(0).all(|line| line.len() <= LINE_COLS));
+        assert!(paged.from(0).all(|line| line.len() <= LINE_COLS_MAX));
         assert_eq!(paged.from(paged.len() - 1).collect::<Vec<_>>(), ["}"]);
         assert_eq!(paged.from(paged.len()).count(), 0);
     }

@@ -67,6 +67,7 @@ impl App {
             Command::Rename { session, .. }
             | Command::Fork { session, .. }
             | Command::Compact(session)
+            | Command::StopCompaction(session)
             | Command::Unsent(Unsent::Release(session) | Unsent::Edit { session, .. }) => {
                 Some(Refused::Session(session.clone()))
             }
@@ -120,6 +121,7 @@ impl App {
             }
             Command::Fork { session, at, draft } => self.fork(session, at, draft).await,
             Command::Compact(session) => self.compact(session).await,
+            Command::StopCompaction(session) => self.graph.sessions.stop_compaction(&session),
             Command::Inspect(inspect) => self.inspect(inspect).await,
             Command::Delete(ids) => self.delete(ids).await,
             Command::Restore(ids) => self.restore(ids).await,
@@ -168,7 +170,7 @@ impl App {
                 let latest = state.latest().cloned();
                 (Some(session), latest)
             }
-            DraftOf::NewSession | DraftOf::Prompt(_) => (None, None),
+            DraftOf::NewSession | DraftOf::Prompt(_) | DraftOf::Rewrite => (None, None),
         };
         let agent = match (send.settings.agent, latest) {
             (Some(agent), _) => agent,

@@ -15,6 +15,9 @@ pub enum LeaveError {
     /// The logs.
     #[error(transparent)]
     Flush(#[from] FlushError),
+    /// What was typed last: the disk took it neither when it was to be saved nor now.
+    #[error("the disk did not take what was typed last; {0} unsent texts are not saved")]
+    Drafts(usize),
     /// It took too long.
     #[error("the disk did not take everything within {} seconds", LAST_WRITES_MAX.as_secs())]
     TooSlow,
@@ -28,12 +31,12 @@ impl App {
     /// [`LeaveError`] says what is not safe.
     pub async fn shut_down(&self) -> Result<(), LeaveError> {
         let last = async {
-            self.wait_for(Keep::Done).await;
+            let unsaved: usize = self.wait_for(Keep::Done).await;
             self.graph.store.flush(None).await?;
             if let Err(error) = self.run_mark.clear(&self.graph.scratch).await {
                 tracing::warn!(%error, "the next start will say that this run ended badly");
             }
-            Ok(())
+            if unsaved == 0 { Ok(()) } else { Err(LeaveError::Drafts(unsaved)) }
         };
         tokio::time::timeout(LAST_WRITES_MAX, last).await.unwrap_or(Err(LeaveError::TooSlow))
     }

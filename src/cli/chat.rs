@@ -20,7 +20,7 @@ use crate::tui::shell::run::{Begin, Left, Options, ScreenError, run};
 use crate::tui::shell::signal::Signal;
 use crate::tui::shell::terminal;
 use crate::tui::shell::tty::Tty;
-use crate::tui::state::settings::{Access as Allowed, Motion, NotifyWhen, Settings};
+use crate::tui::state::settings::{Access as Allowed, Deleted, Motion, NotifyWhen, Settings};
 use crate::tui::theme::Ground;
 use crate::tui::theme::colour::Depth;
 
@@ -133,6 +133,10 @@ fn options(config: &Config, environment: &Environment, chat: &Chat) -> Result<Op
             keymap: Arc::new(keymap(config)?),
             zone: jiff::tz::TimeZone::system(),
             access: if chat.read_only { Allowed::ReadOnly } else { Allowed::Full },
+            deleted: match config.delete.keep_days.get() {
+                0 => Deleted::Destroyed,
+                _ => Deleted::Kept,
+            },
             motion: match config.ui.motion {
                 schema::Motion::Full => Motion::Full,
                 schema::Motion::Reduced => Motion::Reduced,

@@ -1,9 +1,11 @@
 //! Compaction: the older turns of a session are summarised, so that its next turn begins with the
 //! summary (`design/sessions.md`). Nothing is taken out of any log.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
 
 use crate::base::id::{SessionId, TurnId};
 use crate::domain::agent::ModelDescriptor;
@@ -27,7 +29,10 @@ const INSTRUCTIONS: &str = include_str!("../../assets/agents/compact.md");
 
 /// The sessions that are being compacted: no turn starts in them meanwhile.
 #[derive(Clone, Default)]
-pub(super) struct Compacting(Arc<Mutex<HashMap<SessionId, StopSignal>>>);
+pub(super) struct Compacting {
+    under_way: Arc<Mutex<BTreeMap<SessionId, StopSignal>>>,
+    told: watch::Sender<BTreeSet<SessionId>>,
+}
 
 /// A compaction under way, until this is dropped.
 struct UnderWay {
@@ -51,12 +56,20 @@ impl Compacting {
 
     fn begin(&self, session: &SessionId) -> UnderWay {
         let stop = StopSignal::new();
-        self.lock().insert(session.clone(), stop.clone());
+        let mut under_way = self.lock();
+        under_way.insert(session.clone(), stop.clone());
+        self.tell(&under_way);
+        drop(under_way);
         UnderWay { compacting: self.clone(), session: session.clone(), stop }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, StopSignal>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Told under the lock, so that the last word is how things stand.
+    fn tell(&self, under_way: &BTreeMap<SessionId, StopSignal>) {
+        self.told.send_replace(under_way.keys().cloned().collect());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SessionId, StopSignal>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -64,7 +77,9 @@ impl Drop for UnderWay {
     fn drop(&mut self) {
         // Whoever waited for the summary may be gone: nothing is asked of the model for nobody.
         self.stop.stop(None);
-        self.compacting.lock().remove(&self.session);
+        let mut under_way = self.compacting.lock();
+        under_way.remove(&self.session);
+        self.compacting.tell(&under_way);
     }
 }
 
@@ -98,8 +113,9 @@ impl Sessions {
             if state.pending_compaction().is_some() {
                 return Ok(());
             }
-            let plan = self.plan(&state).await?.ok_or_else(nothing)?;
+            // Reading a long session takes its time: it can be stopped from here on.
             let under_way = self.compacting.begin(session);
+            let plan = self.plan(&state).await?.ok_or_else(nothing)?;
             (state, plan, under_way)
         };
         // The lock is free meanwhile; that no turn starts is what the mark is for.
@@ -121,6 +137,18 @@ impl Sessions {
             tracing::warn!(%session, %error, "a message that waits was not delivered");
         }
         compacted
+    }
+
+    /// Stops the compaction of a session, if one is under way: it ends with
+    /// [`SessionError::NoSummary`], and the session is as it was. What waits for it goes then.
+    pub fn stop_compaction(&self, session: &SessionId) {
+        self.compacting.stop(session);
+    }
+
+    /// The sessions that are being compacted, and from then on every change of that.
+    #[must_use]
+    pub fn follow_compactions(&self) -> watch::Receiver<BTreeSet<SessionId>> {
+        self.compacting.told.subscribe()
     }
 
     async fn record_summary(

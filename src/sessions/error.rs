@@ -93,6 +93,14 @@ pub enum SessionError {
     Advance(#[from] AdvanceError),
 }
 
+impl SessionError {
+    /// Whether somebody stopped it, so that it is no trouble that it was not carried out.
+    #[must_use]
+    pub fn was_stopped(&self) -> bool {
+        matches!(self, Self::NoSummary { source, .. } if matches!(**source, AsideError::Stopped))
+    }
+}
+
 /// A header holds text, and a folder that means another place elsewhere is none.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{} cannot be the folder of a session; name an absolute one in UTF-8", .0.display())]

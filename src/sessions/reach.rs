@@ -182,7 +182,10 @@ impl Sessions {
 
     /// A session with the agents that were spawned in it, and those that were spawned in them; each
     /// before those that it has spawned.
-    pub(super) async fn family(&self, session: &SessionId) -> Result<Vec<SessionId>, StoreError> {
+    ///
+    /// # Errors
+    /// [`StoreError`] if the sessions cannot be listed.
+    pub async fn family(&self, session: &SessionId) -> Result<Vec<SessionId>, StoreError> {
         let headers = self.parts.repo.store().snapshots(LogKind::Session).await?;
         let spawned = headers.into_iter().filter_map(|header| {
             let event = SessionEvent::parse_line(header.ok()?.first.as_bytes()).ok()?;

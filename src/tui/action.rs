@@ -278,6 +278,54 @@ impl Action {
         }
     }
 
+    /// Whether it changes anything that is kept or runs: in a view that only looks it does nothing, and
+    /// is not offered.
+    #[must_use]
+    pub fn changes(self) -> bool {
+        match self {
+            Self::App(action) => action == AppAction::Compact,
+            Self::List(action) => match action {
+                ListAction::Rename
+                | ListAction::Delete
+                | ListAction::Undo
+                | ListAction::Purge
+                | ListAction::Archive => true,
+                ListAction::Open
+                | ListAction::Filter
+                | ListAction::Sort
+                | ListAction::Mark
+                | ListAction::ShowArchived => false,
+            },
+            Self::Turn(TurnAction::Resume | TurnAction::Close) => true,
+            Self::Timeline(action) => {
+                matches!(action, TimelineAction::Edit | TimelineAction::Fork)
+            }
+            Self::Permission(action) => match action {
+                PermissionAction::AllowOnce
+                | PermissionAction::Deny
+                | PermissionAction::DenyWithReason => true,
+                PermissionAction::FullView | PermissionAction::Later => false,
+            },
+            Self::Question(action) => match action {
+                QuestionAction::Toggle | QuestionAction::Answer | QuestionAction::Dismiss => true,
+                QuestionAction::Next | QuestionAction::Later => false,
+            },
+            Self::Composer(action) => match action {
+                ComposerAction::Send
+                | ComposerAction::TakeBack
+                | ComposerAction::EditWaiting
+                | ComposerAction::SendWaiting => true,
+                ComposerAction::Newline
+                | ComposerAction::HistoryUp
+                | ComposerAction::HistoryDown
+                | ComposerAction::Complete
+                | ComposerAction::DeleteOrQuit => false,
+            },
+            Self::Dialog(action) => action == DialogAction::Resume,
+            Self::Move(_) | Self::Waiting(_) | Self::Edit(_) | Self::Inspect(_) => false,
+        }
+    }
+
     /// The heading under which help shows it.
     #[must_use]
     pub fn group(self) -> &'static str {
@@ -329,6 +377,35 @@ mod tests {
             assert_eq!(action.name().parse(), Ok(action));
         }
         assert_eq!("fly".parse::<Action>(), Err(UnknownAction("fly".to_owned())));
+    }
+
+    #[test]
+    fn what_changes_something_is_known_of_every_action() {
+        let changing: Vec<_> = Action::all().filter(|it| it.changes()).map(Action::name).collect();
+        let expected = [
+            "compact",
+            "rename-session",
+            "delete-session",
+            "undo-delete",
+            "purge-session",
+            "archive-session",
+            "resume-turn",
+            "close-turn",
+            "edit-message",
+            "fork-session",
+            "allow-once",
+            "deny",
+            "deny-with-reason",
+            "toggle-option",
+            "answer-question",
+            "dismiss-question",
+            "send",
+            "take-back",
+            "edit-waiting",
+            "send-waiting",
+            "resume-and-send",
+        ];
+        assert_eq!(changing, expected);
     }
 
     #[test]

@@ -33,7 +33,7 @@ use crate::tui::rich::code::Highlighter;
 use crate::tui::state::activity::Run;
 use crate::tui::state::conversation::{Load, Page};
 use crate::tui::state::prompts::{Pace, outstanding};
-use crate::tui::state::settings::{Access, Motion, NotifyWhen, Settings};
+use crate::tui::state::settings::{Access, Deleted, Motion, NotifyWhen, Settings};
 use crate::tui::state::{Now, State};
 
 /// The session on screen.
@@ -58,6 +58,7 @@ pub(super) fn state(size: Size) -> State {
     let settings = Settings {
         keymap: Arc::clone(&KEYMAP),
         access: Access::Full,
+        deleted: Deleted::Kept,
         motion: Motion::Full,
         notify: NotifyWhen::Never,
         zone: TimeZone::UTC,

@@ -26,7 +26,7 @@ use ratatui::layout::Size;
 use crate::base::clock::Timestamp;
 use crate::base::id::{SessionId, TurnId};
 use crate::tui::keymap::context::Context;
-use activity::Activity;
+use activity::{Activity, Work};
 use composer::Composer;
 use conversation::Conversation;
 use item::Items;
@@ -124,6 +124,12 @@ impl State {
     #[must_use]
     pub fn running_turn(&self) -> Option<&TurnId> {
         self.activity.turn_of(self.session()?)
+    }
+
+    /// What runs in the session on screen, if anything does.
+    #[must_use]
+    pub fn work(&self) -> Option<Work> {
+        self.activity.work_in(self.session()?)
     }
 
     /// Where keys are looked up, the nearest place first.

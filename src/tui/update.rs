@@ -44,12 +44,20 @@ use crate::tui::state::{Now, State};
 /// What an update wants done, in order.
 type Effects = Vec<Effect>;
 
-/// What is wanted at the start: the draft of the empty page, or a session to begin with.
+/// What is wanted at the start: the draft of the empty page, what a killed program left, or a session to begin with.
 pub fn start(state: &mut State, session: Option<SessionId>) -> Vec<Effect> {
-    let mut out = vec![Effect::App(Command::LoadDraft(DraftOf::NewSession))];
+    let drafts = [DraftOf::NewSession, DraftOf::Rewrite];
+    let mut out = Vec::from(drafts.map(|of| Effect::App(Command::LoadDraft(of))));
     if let Some(session) = session {
         session::open(state, &session, &mut out);
     }
+    out
+}
+
+/// What is wanted to go on with a session while the empty page is on screen.
+pub fn go_on(state: &mut State, session: &SessionId) -> Vec<Effect> {
+    let mut out = Vec::new();
+    session::open(state, session, &mut out);
     out
 }
 

@@ -5,6 +5,8 @@ use std::fs;
 use turnstile::app::command::{Command, Draft, DraftOf, ListSettings, SortBy};
 use turnstile::app::notice::{Notice, Refused};
 use turnstile::base::id::{SessionId, ToolCallId, TurnId};
+use turnstile::domain::session::event::Origin;
+use turnstile::sessions::api::NewSession;
 
 use crate::app_world::{GUIDE, Person, Running, draft, process};
 
@@ -247,4 +249,35 @@ async fn of_several_sessions_each_is_deleted_or_refused_for_itself() {
     running.perform(Command::Restore(vec![session.clone(), unknown.clone()]));
     assert_eq!(running.refused().await.0, Refused::Session(unknown));
     assert_eq!(restored(&mut running).await, [session]);
+}
+
+#[tokio::test]
+async fn what_was_half_typed_in_a_session_and_in_the_agents_under_it_is_destroyed_with_them() {
+    let person = Person::new(GUIDE);
+    let mut running = person.start();
+    running.listed().await;
+    let (session, ..) = half_typed(&mut running).await;
+    let sessions = running.app.graph().sessions.clone();
+    let child = NewSession {
+        parent_session: Some(session.clone()),
+        origin: Some(Origin::Subagent),
+        ..NewSession::default()
+    };
+    let of = DraftOf::Session(sessions.create_session(child).await.expect("created"));
+    running.perform(Command::SaveDraft { of: of.clone(), draft: draft("a word to the agent") });
+    assert_eq!(running.draft(of.clone()).await, draft("a word to the agent"));
+    running.perform(Command::Purge(vec![session.clone()]));
+    let gone = |notice: &Notice| match notice {
+        Notice::IndexChanged { session: it, entry: None } => (*it == session).then_some(()),
+        _ => None,
+    };
+    running.until(gone).await;
+    // The drafts go last, which nobody is told.
+    for _ in 0..1_000 {
+        if person.draft_files() == 0 {
+            break;
+        }
+        running.draft(DraftOf::NewSession).await;
+    }
+    assert_eq!(person.draft_files(), 0);
 }

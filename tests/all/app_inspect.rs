@@ -1,6 +1,6 @@
 //! What the program tells of a turn's log, and what it does around calls of the session layer.
 
-use turnstile::app::command::{Command, DraftOf, Inspect, InspectWhat, Unsent};
+use turnstile::app::command::{Command, DraftOf, Inspect, InspectWhat, TextOf, Unsent};
 use turnstile::app::notice::{Inspected, Notice, Refused};
 use turnstile::base::id::{EventId, TurnId};
 
@@ -30,10 +30,10 @@ fn a_turn_is_told_event_by_event_and_each_event_whole() {
         let kinds: Vec<&str> = events.iter().map(|event| event.kind).collect();
         assert_eq!(kinds.get(..2), Some(&["turn_created", "model_call_requested"][..]));
         assert_eq!(events.get(1).and_then(|event| event.model_call), Some(0));
-        let first = inspected(&mut running, &turn, InspectWhat::Event(1)).await;
+        let first = inspected(&mut running, &turn, InspectWhat::Text(TextOf::Event(1))).await;
         let Inspected::Text { text: Ok(text), .. } = first else { panic!("{first:?}") };
         assert!(text.text().starts_with("{\n  \"type\": \"turn_created\",\n"), "{}", text.text());
-        let beyond = inspected(&mut running, &turn, InspectWhat::Event(9_999)).await;
+        let beyond = inspected(&mut running, &turn, InspectWhat::Text(TextOf::Event(9_999))).await;
         assert!(matches!(beyond, Inspected::Text { text: Err(_), .. }), "{beyond:?}");
     });
 }

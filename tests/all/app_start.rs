@@ -354,6 +354,8 @@ fn a_view_reads_along_while_another_process_works() {
         view.app.perform(Command::Open(session.clone()));
         view.until(joined).await;
         onlooker.look().await;
+        // What was shown may have been older than what was seen, so it is shown anew.
+        view.until(joined).await;
         gate.open();
         working.rested(&turn).await;
         onlooker.look().await;
@@ -387,7 +389,7 @@ enum Kind {
 }
 
 /// How many kinds of commands change something.
-const WRITING: usize = 20;
+const WRITING: usize = 21;
 
 /// A new command is given a place here, and a number if it changes something; [`WRITING`] then says
 /// that it is to be tried too.
@@ -416,6 +418,7 @@ fn kind(command: &Command) -> Kind {
         Command::AppendDraft { .. } => 17,
         Command::Remember(_) => 18,
         Command::SaveListSettings(_) => 19,
+        Command::StopCompaction(_) => 20,
     })
 }
 
@@ -444,6 +447,7 @@ fn writing(session: &SessionId, turn: &TurnId, call: &ToolCallId) -> Vec<(Comman
         (rename, refused.clone()),
         (fork, refused.clone()),
         (Command::Compact(session.clone()), refused.clone()),
+        (Command::StopCompaction(session.clone()), refused.clone()),
         (Command::Delete(sessions.clone()), refused.clone()),
         (Command::Archive { sessions: sessions.clone(), archived: true }, refused.clone()),
         (Command::Restore(sessions.clone()), refused.clone()),

@@ -337,6 +337,32 @@ async fn deleting_a_session_stops_its_compaction() {
 }
 
 #[tokio::test]
+async fn a_compaction_is_told_of_and_can_be_stopped_and_what_waited_for_it_goes() {
+    let world = SessionWorld::new();
+    let (session, [_, second]) = session_of_two(&world).await;
+    let mut under_way = world.sessions.follow_compactions();
+    assert!(under_way.borrow_and_update().is_empty());
+    world.sessions.stop_compaction(&session);
+    let gate = Gate::new();
+    world.turns.then(Script::new().gate(&gate).answer("They looked at it."));
+    let work = async {
+        gate.reached().await;
+        assert!(under_way.borrow_and_update().contains(&session));
+        world.queue(&session, "Three?").await;
+        world.turns.then(answering("Three."));
+        world.sessions.stop_compaction(&session);
+    };
+    let (compacted, ()) = tokio::join!(world.sessions.compact(&session), work);
+    assert!(compacted.is_err_and(|error| error.was_stopped()));
+    assert!(under_way.borrow_and_update().is_empty());
+    assert_eq!(compactions(&world, &session).await, []);
+    world.quiet().await;
+    assert_eq!(world.said(&session).await.last().map(String::as_str), Some("Three?"));
+    let reference = ContextRef { previous_turn_id: second };
+    assert_eq!(last_created(&world).context, TurnContext::Previous(reference));
+}
+
+#[tokio::test]
 async fn a_turn_that_cannot_be_kept_refuses_the_next_one() {
     let home = Home::new();
     let store = || Arc::new(home.store(jsonl::Options::default()));

@@ -111,7 +111,7 @@ fn with_no_session_that_can_be_read_there_is_none_to_go_on_with() {
     let (home, sessions) = with_sessions(1);
     fs::write(log_of(&home, "sessions", sessions[0].as_str()), "{}\n").expect("written");
     let program = go_on(&home);
-    program.wait_for_text("No session can be gone on with");
+    program.wait_for_text("Nothing can be gone on with: no session can be read");
     quit(program);
 }
 

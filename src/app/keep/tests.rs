@@ -69,11 +69,11 @@ impl Desk {
         self.ask(Keep::Save { of: DraftOf::NewSession, draft: draft(text) }).await;
     }
 
-    /// Waits until all that was asked is done.
-    async fn done(&self) {
+    /// Waits until all that was asked is done; gives how many drafts are not saved then.
+    async fn done(&self) -> usize {
         let (done, is_done) = oneshot::channel();
         self.ask(Keep::Done(done)).await;
-        is_done.await.expect("said");
+        is_done.await.expect("said")
     }
 
     async fn loaded(&mut self) -> Draft {
@@ -191,10 +191,11 @@ async fn a_draft_that_the_disk_did_not_take_is_gone_once_it_was_sent() {
     at(keeper, async {
         desk.save("a thought").await;
         desk.refused().await;
+        assert_eq!(desk.done().await, 1, "whoever leaves is told");
         desk.ask(Keep::Sending(DraftOf::NewSession)).await;
         desk.ask(Keep::Sent(DraftOf::NewSession)).await;
         desk.disk.heal();
-        desk.done().await;
+        assert_eq!(desk.done().await, 0);
         assert_eq!(desk.files(), []);
         assert_eq!(desk.loaded().await, Draft::default());
     })

@@ -39,6 +39,11 @@ impl Unsaved {
         Some(self.drafts.remove(at).1)
     }
 
+    /// How many drafts wait.
+    pub(super) fn len(&self) -> usize {
+        self.drafts.len()
+    }
+
     /// What is on its way to the disk, if the disk has not taken it yet.
     pub(super) fn draft(&self, of: &DraftOf) -> Option<&Draft> {
         self.drafts.iter().find(|(whose, _)| whose == of).map(|(_, draft)| draft)

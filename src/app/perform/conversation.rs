@@ -2,8 +2,9 @@
 
 use crate::app::App;
 use crate::app::command::{Draft, DraftOf};
-use crate::app::notice::{Notice, Refused};
+use crate::app::notice::{Came, Compaction, Notice, Refused};
 use crate::base::id::{SessionId, TurnId};
+use crate::sessions::error::SessionError;
 
 impl App {
     /// Forks a session. The draft is safe before anybody is told that there is a fork.
@@ -37,9 +38,14 @@ impl App {
 
     /// Sums up what was said in a session.
     pub(super) async fn compact(&self, session: SessionId) {
-        match self.graph.sessions.compact(&session).await {
-            Ok(()) => self.tell(Notice::Compacted(session)).await,
-            Err(error) => self.tell(super::refused(Refused::Session(session), &error)).await,
-        }
+        let came = match self.graph.sessions.compact(&session).await {
+            Ok(()) => Came::Done,
+            Err(SessionError::NothingToCompact(_)) => Came::NothingToSum,
+            Err(error) if error.was_stopped() => Came::Stopped,
+            Err(error) => {
+                return self.tell(super::refused(Refused::Session(session), &error)).await;
+            }
+        };
+        self.tell(Notice::Compaction(Compaction::Over { session, came })).await;
     }
 }

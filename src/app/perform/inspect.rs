@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::app::command::{Inspect, InspectWhat};
+use crate::app::command::{Inspect, InspectWhat, TextOf};
 use crate::app::notice::{EventLine, Inspected, Notice};
 use crate::app::paged::Paged;
 use crate::base::id::TurnId;
@@ -21,7 +21,7 @@ impl App {
                 let events = self.events_of(&turn).await.map(|events| lines(&events));
                 Inspected::Events { turn, events: events.map_err(|error| error.to_string()) }
             }
-            InspectWhat::Event(_) | InspectWhat::Request(_) => {
+            InspectWhat::Text(what) => {
                 let text = self.text_of(&turn, what).await.map(Paged::new).map(Arc::new);
                 Inspected::Text { turn, what, text }
             }
@@ -33,10 +33,9 @@ impl App {
         self.graph.turn_logs.read(turn).await.map(|stored| stored.events.clone())
     }
 
-    async fn text_of(&self, turn: &TurnId, what: InspectWhat) -> Result<String, String> {
+    async fn text_of(&self, turn: &TurnId, what: TextOf) -> Result<String, String> {
         match what {
-            InspectWhat::Events => Ok(String::new()),
-            InspectWhat::Event(offset) => {
+            TextOf::Event(offset) => {
                 let events = self.events_of(turn).await.map_err(|error| error.to_string())?;
                 let at = usize::try_from(offset).ok().and_then(|offset| offset.checked_sub(1));
                 let event = at.and_then(|at| events.get(at));
@@ -45,7 +44,7 @@ impl App {
                     serde_json::from_str(&line).map_err(|error| error.to_string())?;
                 pretty(&value)
             }
-            InspectWhat::Request(call) => {
+            TextOf::Request(call) => {
                 let request = self.graph.runtime.request_of(turn, call).await;
                 pretty(&request.map_err(|error| error.to_string())?)
             }

@@ -6,6 +6,7 @@ use super::{Layout, TextAreaBox, focused_pane};
 use crate::tui::line::Line;
 use crate::tui::rows::typed::Typed;
 use crate::tui::rows::unsent;
+use crate::tui::state::activity::Work;
 use crate::tui::state::conversation::{Load, Page};
 use crate::tui::state::prompts::PromptKind;
 use crate::tui::state::settings::Access;
@@ -87,8 +88,11 @@ fn placeholder(state: &State) -> Line {
         _ if is_unreadable(&state.conversation.page) => "this session cannot be gone on with",
         Access::ReadOnly => "read only",
         Access::Full if state.session().is_none() => "What is to be done?",
-        Access::Full if state.running_turn().is_some() => "A message for the running turn",
-        Access::Full => "Reply",
+        Access::Full => match state.work() {
+            Some(Work::Turn(_)) => "A message for the running turn",
+            Some(Work::Compaction(_)) => "A message for after the summing up",
+            None => "Reply",
+        },
     };
     Line::of(text, Ui::Placeholder)
 }

@@ -9,7 +9,6 @@ use crate::tui::state::State;
 use crate::tui::state::keys::Arming;
 use crate::tui::state::overlay::Rewrite;
 use crate::tui::state::prompts::PromptKind;
-use crate::tui::state::settings::Access;
 use crate::tui::theme::Ui;
 use crate::tui::words;
 
@@ -90,8 +89,14 @@ pub fn interrupted(state: &State, arming: Arming, cols: usize) -> Vec<Line> {
 /// What can be done with the text of a message that waits.
 #[must_use]
 pub fn rewrite(state: &State, rewrite: &Rewrite) -> Line {
-    let keep = if rewrite.changed().is_some() { "keep it so" } else { "leave it so" };
+    let is_changed = rewrite.changed().is_some();
+    let keep = if is_changed { "keep it so" } else { "leave it so" };
     let line = dialog(state, &REWRITE, (keep, Arming::Armed), "back");
+    let first = state.conversation.unsent.first();
+    let has_before = first.is_some_and(|first| first.id != rewrite.event);
+    if is_changed || !has_before {
+        return line;
+    }
     let before = Action::Composer(ComposerAction::EditWaiting);
     let before = choice(state, &REWRITE, before, "the one before", true);
     line.with_space(GAP_COLS).with_line(before)
@@ -133,7 +138,8 @@ fn row(
     cols: usize,
 ) -> Vec<Line> {
     let mut rows: Vec<Line> = Vec::new();
-    for (action, what) in choices.iter().filter(|(action, _)| can_be_done(state, *action)) {
+    for (action, what) in choices.iter().filter(|(action, _)| state.settings.access.allows(*action))
+    {
         let choice = choice(state, contexts, *action, what, is_armed);
         match rows.last_mut() {
             Some(row) if row.width() + GAP_COLS + choice.width() <= cols => {
@@ -144,24 +150,6 @@ fn row(
         }
     }
     rows
-}
-
-/// Whether a view may do that with a prompt.
-fn can_be_done(state: &State, action: Action) -> bool {
-    let changes = match action {
-        Action::Permission(action) => match action {
-            PermissionAction::AllowOnce
-            | PermissionAction::Deny
-            | PermissionAction::DenyWithReason => true,
-            PermissionAction::FullView | PermissionAction::Later => false,
-        },
-        Action::Question(action) => match action {
-            QuestionAction::Toggle | QuestionAction::Answer | QuestionAction::Dismiss => true,
-            QuestionAction::Next | QuestionAction::Later => false,
-        },
-        _ => false,
-    };
-    !changes || state.settings.access == Access::Full
 }
 
 pub(super) fn choice(

@@ -9,6 +9,7 @@ use crate::tui::mark::Mark;
 use crate::tui::state::State;
 use crate::tui::state::list::waiting::WaitingCall;
 use crate::tui::state::overlay::{About, Confirm, PURGE_WORD, Purge};
+use crate::tui::state::settings::Deleted;
 use crate::tui::theme::Ui;
 use crate::tui::words;
 
@@ -38,13 +39,7 @@ pub fn confirm(state: &State, confirm: &Confirm, (cols, rows): (usize, usize)) -
     match &confirm.about {
         About::Delete(sessions) => {
             let lines = named(state, sessions, (cols, rows));
-            let undo = state.settings.keymap.hint(&LIST, Action::List(ListAction::Undo));
-            let undo = undo
-                .map_or_else(|| Action::List(ListAction::Undo).to_string(), ToString::to_string);
-            let text = format!(
-                "All that was said goes with it. {undo} in the list takes it back until you quit, \
-                 and for some days `turnstile sessions restore` does."
-            );
+            let text = after_deletion(state);
             Asked { title: "Delete?", lines, details: also(&text), yes: "delete" }
         }
         About::Quit => {
@@ -57,7 +52,7 @@ pub fn confirm(state: &State, confirm: &Confirm, (cols, rows): (usize, usize)) -
         }
         About::Interrupted(_) => {
             let lines = choices::interrupted(state, confirm.arming, cols);
-            let is_held = state.conversation.unsent.iter().any(|message| message.held);
+            let is_held = state.conversation.holds_a_message();
             let details = also(if is_held {
                 "The last turn ended with the program. Closed, it stays as it is. Your text waits \
                  behind what is held."
@@ -70,6 +65,24 @@ pub fn confirm(state: &State, confirm: &Confirm, (cols, rows): (usize, usize)) -
         About::Stop(_) => {
             let lines = say("It waits for an answer. Stopped, it cannot go on.");
             Asked { title: "Stop the turn?", lines, details: Vec::new(), yes: "stop it" }
+        }
+    }
+}
+
+/// What becomes of what is deleted.
+fn after_deletion(state: &State) -> String {
+    let action = Action::List(ListAction::Undo);
+    let undo = state.settings.keymap.hint(&LIST, action);
+    let undo = undo.map_or_else(|| action.to_string(), ToString::to_string);
+    match state.settings.deleted {
+        Deleted::Kept => format!(
+            "All that was said goes with it. {undo} in the list takes it back until you quit, and \
+             for some days `turnstile sessions restore` does."
+        ),
+        Deleted::Destroyed => {
+            "All that was said goes with it, and nothing brings it back: what is \
+                               deleted is kept for no days here."
+                .to_owned()
         }
     }
 }
@@ -171,8 +184,11 @@ pub fn waiting(
 /// What can be done with what waits.
 #[must_use]
 pub fn waiting_hints(state: &State) -> Line {
+    let close = choices::choice(state, &WAITING, Action::App(AppAction::Escape), "close", true);
+    if state.list.waiting().is_empty() {
+        return close;
+    }
     let jump = Action::Waiting(WaitingAction::Jump);
     let line = choices::choice(state, &WAITING, jump, "go there", true);
-    let close = choices::choice(state, &WAITING, Action::App(AppAction::Escape), "close", true);
     line.with_space(3).with_line(close)
 }

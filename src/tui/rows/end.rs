@@ -73,11 +73,7 @@ fn interrupted(rows: &mut Rows, look: &Look<'_>) {
 
 /// The key of something that can be done.
 fn key(look: &Look<'_>, contexts: &[Context], action: Action) -> Option<String> {
-    let can_be_done = match action {
-        Action::Turn(_) => look.access == Access::Full,
-        _ => true,
-    };
-    if !can_be_done {
+    if !look.access.allows(action) {
         return None;
     }
     look.keymap.hint(contexts, action).map(ToString::to_string)

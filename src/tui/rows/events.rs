@@ -31,12 +31,12 @@ pub fn line(state: &State, event: &EventLine, is_chosen: bool, cols: usize) -> L
 
 /// What can be done with the event under the cursor.
 #[must_use]
-pub fn list_hints(state: &State) -> Line {
-    let choices = [
-        (Action::Inspect(InspectAction::Open), "shows it"),
-        (Action::Inspect(InspectAction::Request), "what was sent"),
-        (Action::App(AppAction::Escape), "close"),
-    ];
+pub fn list_hints(state: &State, event: Option<&EventLine>) -> Line {
+    let open = event.map(|_| (Action::Inspect(InspectAction::Open), "shows it"));
+    let request = (Action::Inspect(InspectAction::Request), "what was sent");
+    let request = event.and_then(|event| event.model_call).map(|_| request);
+    let close = (Action::App(AppAction::Escape), "close");
+    let choices: Vec<_> = open.into_iter().chain(request).chain([close]).collect();
     row(state, &choices)
 }
 

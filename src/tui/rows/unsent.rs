@@ -27,7 +27,9 @@ pub fn rows(state: &State, width: u16, rows_max: u16) -> Vec<Line> {
     }
     // A view can change nothing, and does not know what another process holds.
     let keys = (state.settings.access == Access::Full).then(|| hints(state, &waits));
-    let room = (rows_max - usize::from(keys.is_some())).min(SHOWN_MAX);
+    let rest = rows_max - usize::from(keys.is_some());
+    let trouble = trouble(state).filter(|_| rest > 1).map(|line| line.cut(cols));
+    let room = (rest - usize::from(trouble.is_some())).min(SHOWN_MAX);
     let shown = if waits.len() > room { room.saturating_sub(1) } else { waits.len() };
     let keys = keys.unwrap_or_default();
     let mut lines = Vec::new();
@@ -52,6 +54,7 @@ pub fn rows(state: &State, width: u16, rows_max: u16) -> Vec<Line> {
         lines.push(Line::of(&more, Ui::Muted).indented(3).cut(cols));
     }
     lines.extend(shown.iter().map(|message| one(state, message, cols)));
+    lines.extend(trouble);
     if keys.width() > 0 {
         lines.push(keys.indented(3).cut(cols));
     }
@@ -66,6 +69,13 @@ fn one(state: &State, message: &UnsentMessage, cols: usize) -> Line {
     let is_held = message.held && state.settings.access == Access::Full;
     let why = if is_held { Line::of("held ", Ui::Caution) } else { Line::of("waits ", Ui::Muted) };
     start().with(first, Ui::Plain).with(more, Ui::Muted).beside(why, cols)
+}
+
+/// Why the last one that was to be delivered was not.
+fn trouble(state: &State) -> Option<Line> {
+    let entry = state.list.entry(state.session()?)?;
+    let why = entry.last_error.as_deref()?.lines().next()?;
+    Some(Line::of(&format!("not delivered: {why}"), Ui::Caution).indented(3))
 }
 
 fn start() -> Line {

@@ -19,7 +19,7 @@ use std::time::Duration;
 use crate::tui::input::Input;
 use crate::tui::key::{Key, KeyCode, Mods};
 use crate::tui::shell::decode::burst::{Burst, control_key};
-use crate::tui::shell::decode::scan::{Scanner, Token};
+use crate::tui::shell::decode::scan::{Alt, Scanner, Token};
 
 /// Decodes the bytes of one terminal. Whoever reads calls [`Decoder::feed`] with what came,
 /// [`Decoder::dry`] when nothing more is there, and [`Decoder::tick`] at [`Decoder::deadline`].
@@ -74,7 +74,7 @@ impl Decoder {
 
     fn drain(&mut self, now: Duration, out: &mut Vec<Input>) {
         for token in self.tokens.drain(..) {
-            if let Token::Char { c, alt: false } = token
+            if let Token::Char { c, alt: Alt::Up } = token
                 && Burst::takes(c)
             {
                 self.burst.push(c, now, out);
@@ -88,13 +88,14 @@ impl Decoder {
 
 fn tell(token: Token, out: &mut Vec<Input>) {
     match token {
-        Token::Char { c, alt } if c.is_control() => out.push(Input::Key(control_key(c, alt))),
-        Token::Char { c, alt } => {
-            let mods = if alt { Mods::ALT } else { Mods::NONE };
-            out.push(Input::Key(Key::new(KeyCode::Char(c), mods)));
+        Token::Char { c, alt } if c.is_control() => {
+            out.push(Input::Key(control_key(c, mods(alt))));
         }
-        Token::Csi { body, alt } => out.extend(csi::control(&body, alt)),
-        Token::Ss3 { body, alt } => out.extend(csi::single_shift(&body, alt)),
+        Token::Char { c, alt } => {
+            out.push(Input::Key(Key::new(KeyCode::Char(c), mods(alt))));
+        }
+        Token::Csi { body, alt } => out.extend(csi::control(&body, mods(alt))),
+        Token::Ss3 { body, alt } => out.extend(csi::single_shift(&body, mods(alt))),
         Token::OldMouse(report) => out.extend(csi::old_mouse(report)),
         Token::Osc(body) => out.extend(reply::osc(&body)),
         Token::Paste(body) => {
@@ -104,6 +105,13 @@ fn tell(token: Token, out: &mut Vec<Input>) {
             }
             out.extend(reports);
         }
+    }
+}
+
+fn mods(alt: Alt) -> Mods {
+    match alt {
+        Alt::Up => Mods::NONE,
+        Alt::Held => Mods::ALT,
     }
 }
 

@@ -48,9 +48,10 @@ pub struct Options {
 }
 
 /// What is shown first.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Begin {
     /// The empty page.
+    #[default]
     EmptyPage,
     /// The session that was used last.
     Latest,

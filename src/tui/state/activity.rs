@@ -1,17 +1,19 @@
-//! Which turns run now, of all sessions. Known from the live stream alone; nothing runs when the
-//! program starts.
+//! What runs now, in all sessions: turns, known from the live stream alone, and the summing up of what
+//! was said. Nothing runs when the program starts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::base::id::{SessionId, TurnId};
 use crate::store::lock::Holder;
 
-/// The turns that run.
+/// What runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     turns: BTreeMap<TurnId, Run>,
     sessions: BTreeMap<SessionId, TurnId>,
+    /// The sessions in which what was said is being summed up.
+    pub compacting: BTreeSet<SessionId>,
     /// The other process that works in the folder, where this one only looks: a turn that has not
     /// ended is open there, and not interrupted.
     pub elsewhere: Option<Holder>,
@@ -24,6 +26,15 @@ pub struct Run {
     pub session: Option<SessionId>,
     /// Since when it runs without a rest, on the clock of [`Now::elapsed`](super::Now::elapsed).
     pub since: Duration,
+}
+
+/// What a person can stop in a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Its turn.
+    Turn(TurnId),
+    /// The summing up of what was said in it.
+    Compaction(SessionId),
 }
 
 impl Activity {
@@ -66,6 +77,14 @@ impl Activity {
     #[must_use]
     pub fn turn_of(&self, session: &SessionId) -> Option<&TurnId> {
         self.sessions.get(session)
+    }
+
+    /// What runs in a session.
+    #[must_use]
+    pub fn work_in(&self, session: &SessionId) -> Option<Work> {
+        let turn = self.turn_of(session).cloned().map(Work::Turn);
+        let compaction = || Work::Compaction(session.clone());
+        turn.or_else(|| self.compacting.contains(session).then(compaction))
     }
 
     /// In how many sessions a turn runs.

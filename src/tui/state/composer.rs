@@ -32,6 +32,9 @@ pub struct Composer {
     pub send_after_close: Option<SessionId>,
     /// The message that is being taken back.
     pub taking_back: Option<TakingBack>,
+    /// What has to go out of drafts on the disk again: texts of messages that were not taken back,
+    /// while another session was on screen.
+    pub refused: BTreeMap<DraftOf, Draft>,
 }
 
 /// A message that waited and is being taken back: its text stands before everything else already, and
@@ -69,6 +72,7 @@ impl Default for Composer {
             strays: BTreeMap::new(),
             send_after_close: None,
             taking_back: None,
+            refused: BTreeMap::new(),
         }
     }
 }

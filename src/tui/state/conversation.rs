@@ -102,6 +102,12 @@ pub enum Form {
 }
 
 impl Conversation {
+    /// Whether a message goes only when the person says so.
+    #[must_use]
+    pub fn holds_a_message(&self) -> bool {
+        self.unsent.iter().any(|message| message.held)
+    }
+
     /// A session that has been asked for.
     #[must_use]
     pub fn opening(id: SessionId) -> Self {

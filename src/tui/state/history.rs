@@ -89,6 +89,11 @@ impl History {
         self.browsing.as_ref().map(|browsing| &browsing.draft)
     }
 
+    /// As [`draft`](Self::draft), to take something out of it.
+    pub fn draft_mut(&mut self) -> Option<&mut Draft> {
+        self.browsing.as_mut().map(|browsing| &mut browsing.draft)
+    }
+
     /// Ends the way through the history; gives the draft that stood back.
     pub fn leave(&mut self) -> Option<Draft> {
         self.browsing.take().map(|browsing| browsing.draft)

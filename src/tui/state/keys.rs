@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use crate::base::id::TurnId;
 use crate::tui::key::Key;
 use crate::tui::keymap::context::Context;
+use crate::tui::state::activity::Work;
 
 /// The second key of a step has to come within this time (`design/experience.md`, stopping and
 /// leaving).
@@ -44,8 +44,8 @@ pub struct Step {
 /// What a second key does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StepKind {
-    /// Escape stops this turn.
-    Stop(TurnId),
+    /// Escape stops this.
+    Stop(Work),
     /// Ctrl-C quits.
     Quit,
 }

@@ -278,6 +278,12 @@ impl List {
         self.marks.iter().cloned().collect()
     }
 
+    /// Whether a session stands under another one that is known.
+    #[must_use]
+    pub fn is_under_another(&self, session: &SessionId) -> bool {
+        self.entry(session).is_some_and(|entry| tree::depth_of(entry, &self.entries) > 0)
+    }
+
     /// Sorts in another order.
     pub fn sort(&mut self, sort: SortBy) {
         self.settings.sort = sort;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::app::command::InspectWhat;
+use crate::app::command::TextOf;
 use crate::app::notice::EventLine;
 use crate::app::paged::Paged;
 use crate::base::id::{EventId, SessionId, TurnId};
@@ -133,6 +133,20 @@ pub struct Rewrite {
     pub was: String,
     /// What it is to say.
     pub field: Editor,
+    /// Whether that would survive a crash.
+    pub safety: Safety,
+}
+
+/// Whether what was typed would survive a crash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Safety {
+    /// Nothing was typed.
+    #[default]
+    AsItWas,
+    /// Not yet: it goes to the disk then.
+    DueAt(Duration),
+    /// It would.
+    OnDisk,
 }
 
 impl Rewrite {
@@ -161,7 +175,7 @@ pub struct Events {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventPage {
     /// Which.
-    pub what: InspectWhat,
+    pub what: TextOf,
     /// Its JSON.
     pub text: Fetched<Arc<Paged>>,
     /// How many lines are above the view.
@@ -205,10 +219,59 @@ impl Full {
 }
 
 impl Overlay {
-    /// When its keys become live if nothing is pressed before.
+    /// The prompt that it belongs to.
+    #[must_use]
+    pub fn prompt(&self) -> Option<&Prompt> {
+        match self {
+            Self::Reason(reason) => Some(&reason.prompt),
+            Self::Full(full) => Some(&full.prompt),
+            Self::Help(_)
+            | Self::Confirm(_)
+            | Self::Waiting(_)
+            | Self::Codes(_)
+            | Self::Events(_)
+            | Self::Purge(_)
+            | Self::Rewrite(_) => None,
+        }
+    }
+
+    /// The prompt that it shows whole, so that it can be decided there.
+    #[must_use]
+    pub fn full_prompt(&self) -> Option<&Prompt> {
+        match self {
+            Self::Full(full) => Some(&full.prompt),
+            Self::Help(_)
+            | Self::Confirm(_)
+            | Self::Reason(_)
+            | Self::Waiting(_)
+            | Self::Codes(_)
+            | Self::Events(_)
+            | Self::Purge(_)
+            | Self::Rewrite(_) => None,
+        }
+    }
+
+    /// The text that is being typed in it.
+    pub fn field_mut(&mut self) -> Option<&mut Editor> {
+        match self {
+            Self::Reason(reason) => Some(&mut reason.field),
+            Self::Purge(purge) => Some(&mut purge.field),
+            Self::Rewrite(rewrite) => Some(&mut rewrite.field),
+            Self::Help(_)
+            | Self::Confirm(_)
+            | Self::Full(_)
+            | Self::Waiting(_)
+            | Self::Codes(_)
+            | Self::Events(_) => None,
+        }
+    }
+
+    /// When something has to be done even if nothing happens: its keys become live, or what was typed
+    /// goes to the disk.
     pub(super) fn deadline(&self, keys: &Keys) -> Option<Duration> {
         match self {
             Self::Confirm(confirm) => confirm.arming.due(keys),
+            Self::Rewrite(Rewrite { safety: Safety::DueAt(due), .. }) => Some(*due),
             Self::Help(_)
             | Self::Reason(_)
             | Self::Full(_)
@@ -216,7 +279,7 @@ impl Overlay {
             | Self::Codes(_)
             | Self::Events(_)
             | Self::Purge(_)
-            | Self::Rewrite(_) => None,
+            | Self::Rewrite(Rewrite { safety: Safety::AsItWas | Safety::OnDisk, .. }) => None,
         }
     }
 

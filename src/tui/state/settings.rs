@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
+use crate::tui::action::Action;
 use crate::tui::keymap::Keymap;
 
 /// What the configuration says about the screen.
@@ -17,6 +18,8 @@ pub struct Settings {
     pub motion: Motion,
     /// When a notice goes to the desktop.
     pub notify: NotifyWhen,
+    /// What becomes of a session that is deleted.
+    pub deleted: Deleted,
     /// Where the clock on the wall stands.
     pub zone: TimeZone,
 }
@@ -29,6 +32,26 @@ pub enum Access {
     /// Look at them: another process holds the work directory, or the person wished it so. Whatever
     /// would write is refused with a word.
     ReadOnly,
+}
+
+impl Access {
+    /// Whether that may be done.
+    #[must_use]
+    pub fn allows(self, action: Action) -> bool {
+        match self {
+            Self::Full => true,
+            Self::ReadOnly => !action.changes(),
+        }
+    }
+}
+
+/// What becomes of a session that is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    /// It can be restored for some days.
+    Kept,
+    /// It is destroyed at once.
+    Destroyed,
 }
 
 /// Whether anything moves by itself.

@@ -7,9 +7,9 @@ use crate::tui::editor::{Editor, Shape};
 use crate::tui::effect::Effect;
 use crate::tui::state::State;
 use crate::tui::state::composer::{Kept, SAVED_WITHIN};
-use crate::tui::state::overlay::Overlay;
+use crate::tui::state::overlay::{Overlay, Rewrite, Safety};
 use crate::tui::state::settings::Access;
-use crate::tui::update::{Effects, composer, hint, tell};
+use crate::tui::update::{Effects, composer, hint, overlay, tell, unsent};
 
 /// The text of the composer is another.
 pub(super) fn changed(state: &mut State) {
@@ -31,11 +31,26 @@ pub(super) fn prompt_changed(state: &mut State, call: ToolCallId) {
     state.prompts.saves.entry(call).or_insert(due);
 }
 
+/// What a message that waits is to say is another.
+pub(super) fn rewrite_changed(state: &mut State) {
+    let due = state.now.elapsed + SAVED_WITHIN;
+    if let Some(Overlay::Rewrite(rewrite)) = &mut state.overlay {
+        rewrite.safety = match rewrite.safety {
+            Safety::DueAt(due) => Safety::DueAt(due),
+            Safety::AsItWas | Safety::OnDisk => Safety::DueAt(due),
+        };
+    }
+}
+
 /// Saves what has waited long enough.
 pub(super) fn save_due(state: &mut State, out: &mut Effects) {
     let now = state.now.elapsed;
     if state.composer.save_at.is_some_and(|due| due <= now) {
         flush_composer(state, out);
+    }
+    if matches!(&state.overlay, Some(Overlay::Rewrite(Rewrite { safety: Safety::DueAt(due), .. })) if *due <= now)
+    {
+        flush_rewrite(state, out);
     }
     let due = state.prompts.saves.iter().filter(|(_, due)| **due <= now);
     for call in due.map(|(call, _)| call.clone()).collect::<Vec<_>>() {
@@ -46,12 +61,14 @@ pub(super) fn save_due(state: &mut State, out: &mut Effects) {
 /// Saves now what else would be saved soon.
 pub(super) fn flush(state: &mut State, out: &mut Effects) {
     flush_composer(state, out);
+    flush_rewrite(state, out);
     flush_prompts(state, out);
 }
 
-/// Saves everything for the last time. What was typed before its draft came from the disk must not
+/// Saves everything for the last time; what lies over everything else closes for that. What was typed before its draft came from the disk must not
 /// take its place there, and goes behind it.
 pub(super) fn leave(state: &mut State, out: &mut Effects) {
+    overlay::close(state, out);
     flush(state, out);
     let mut waiting = std::mem::take(&mut state.composer.strays);
     if state.composer.kept != Kept::Loaded && !state.composer.editor.is_empty() {
@@ -71,6 +88,28 @@ pub(super) fn flush_composer(state: &mut State, out: &mut Effects) {
     let (of, draft) = (state.composer.of.clone(), state.composer.draft());
     if state.composer.sending.get(&of) != Some(&draft) {
         keep(state, Command::SaveDraft { of, draft }, out);
+    }
+}
+
+fn flush_rewrite(state: &mut State, out: &mut Effects) {
+    let Some(Overlay::Rewrite(rewrite)) = &mut state.overlay else { return };
+    if let Safety::DueAt(_) = rewrite.safety {
+        rewrite.safety = Safety::OnDisk;
+        let draft = rewrite.field.draft();
+        keep(state, Command::SaveDraft { of: DraftOf::Rewrite, draft }, out);
+    }
+}
+
+/// A message that waits is rewritten no more. What was not taken over is in the history, for nobody
+/// else has it.
+pub(super) fn rewrite_left(state: &mut State, rewrite: &Rewrite, out: &mut Effects) {
+    composer::remember(state, &rewrite.changed().unwrap_or_default(), out);
+    match rewrite.safety {
+        Safety::AsItWas => {}
+        Safety::DueAt(_) | Safety::OnDisk => {
+            let draft = Draft::default();
+            keep(state, Command::SaveDraft { of: DraftOf::Rewrite, draft }, out);
+        }
     }
 }
 
@@ -127,8 +166,9 @@ fn begin(state: &mut State, of: DraftOf, out: &mut Effects) {
     let composer = &mut state.composer;
     composer.history.leave();
     composer.send_after_close = None;
-    composer.save_at = None;
     let stray = composer.strays.remove(&of).unwrap_or_default();
+    let due = state.now.elapsed + SAVED_WITHIN;
+    composer.save_at = (!stray.text.is_empty()).then_some(due);
     composer.editor = Editor::with_draft(Shape::Page, &stray);
     composer.kept = Kept::Asked;
     composer.of = of.clone();
@@ -137,15 +177,44 @@ fn begin(state: &mut State, of: DraftOf, out: &mut Effects) {
 
 /// A draft came from the disk. What has been typed meanwhile comes behind it.
 pub(super) fn loaded(state: &mut State, of: DraftOf, draft: &Draft, out: &mut Effects) {
-    if let DraftOf::Prompt(call) = &of {
-        return prompt_loaded(state, call, draft);
+    match &of {
+        DraftOf::Prompt(call) => return prompt_loaded(state, call, draft),
+        DraftOf::Rewrite => return rewrite_loaded(state, draft, out),
+        DraftOf::NewSession | DraftOf::Session(_) => {}
     }
-    if state.composer.of == of {
+    let is_on_screen = state.composer.of == of;
+    let is_known = is_on_screen && state.composer.kept == Kept::Loaded;
+    let refused = state.composer.refused.remove(&of).filter(|_| !is_known);
+    let rest = refused.and_then(|text| unsent::without(draft, &text));
+    let was_changed = rest.is_some();
+    let draft = rest.as_ref().unwrap_or(draft);
+    if is_on_screen {
         composer_loaded(state, draft, out);
-    } else if let Some(typed) = state.composer.strays.remove(&of) {
-        let draft = draft.clone().followed_by(&typed);
+        if was_changed {
+            changed(state);
+        }
+        return;
+    }
+    let typed = state.composer.strays.remove(&of);
+    if was_changed || typed.is_some() {
+        let draft = draft.clone().followed_by(&typed.unwrap_or_default());
         keep(state, Command::SaveDraft { of, draft }, out);
     }
+}
+
+/// What was being written for a message that waits when the program was killed: as when it is left,
+/// it is in the history from now on.
+fn rewrite_loaded(state: &mut State, draft: &Draft, out: &mut Effects) {
+    // Where nothing is kept, it may be somebody's who is still writing it.
+    if draft.text.is_empty() || state.settings.access == Access::ReadOnly {
+        return;
+    }
+    let text = Editor::with_draft(Shape::Page, draft).text();
+    composer::remember(state, &text, out);
+    keep(state, Command::SaveDraft { of: DraftOf::Rewrite, draft: Draft::default() }, out);
+    let older = hint::composer(state, ComposerAction::HistoryUp);
+    let what = "What you were writing for a waiting message when the program ended";
+    tell(state, format!("{what} is in the history; {older} brings it back"));
 }
 
 fn composer_loaded(state: &mut State, draft: &Draft, out: &mut Effects) {

@@ -1,6 +1,6 @@
 //! The event view of a turn: its log, event by event, and the exact request of each model call.
 
-use crate::app::command::{Command, Inspect, InspectWhat};
+use crate::app::command::{Command, Inspect, InspectWhat, TextOf};
 use crate::app::notice::Inspected;
 use crate::tui::action::{InspectAction, MoveAction};
 use crate::tui::effect::Effect;
@@ -33,23 +33,23 @@ pub(super) fn perform(state: &mut State, action: InspectAction, out: &mut Effect
         }
         (InspectAction::Copy, _) => tell(state, "Nothing is shown that could be copied"),
         (InspectAction::Open, _) => match line.map(|line| line.offset) {
-            Some(offset) => turn_to(state, InspectWhat::Event(offset), out),
+            Some(offset) => turn_to(state, TextOf::Event(offset), out),
             None => tell(state, "No event is here"),
         },
         (InspectAction::Request, _) => match call {
-            Some(call) => turn_to(state, InspectWhat::Request(call), out),
+            Some(call) => turn_to(state, TextOf::Request(call), out),
             None => tell(state, "No model call belongs to this event"),
         },
     }
 }
 
-fn turn_to(state: &mut State, what: InspectWhat, out: &mut Effects) {
+fn turn_to(state: &mut State, what: TextOf, out: &mut Effects) {
     let Some(Overlay::Events(events)) = &mut state.overlay else { return };
     if events.page.as_ref().is_some_and(|page| page.what == what) {
         return tell(state, "This is it");
     }
     events.page = Some(EventPage { what, text: Fetched::Asked, scroll: 0 });
-    let turn = events.turn.clone();
+    let (turn, what) = (events.turn.clone(), InspectWhat::Text(what));
     out.push(Effect::App(Command::Inspect(Inspect { turn, what })));
 }
 

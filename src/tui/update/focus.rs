@@ -1,6 +1,5 @@
 //! Who has the focus, and what is left behind when it moves on.
 
-use crate::tui::state::overlay::Overlay;
 use crate::tui::state::prompts::Stage;
 use crate::tui::state::{Focus, State};
 use crate::tui::update::{Effects, overlay, prompts};
@@ -30,7 +29,7 @@ pub(super) fn go(state: &mut State, to: Focus, out: &mut Effects) {
 
 /// Moves the focus to the next pane. A text that was asked for keeps it: these keys are dead there.
 pub(super) fn next(state: &mut State, way: Way, out: &mut Effects) {
-    if matches!(state.overlay, Some(Overlay::Reason(_) | Overlay::Purge(_) | Overlay::Rewrite(_))) {
+    if state.overlay.as_mut().is_some_and(|overlay| overlay.field_mut().is_some()) {
         return;
     }
     let mut panes = vec![Focus::Timeline, Focus::Composer];

@@ -4,6 +4,7 @@ use crate::app::command::Command;
 use crate::base::id::TurnId;
 use crate::tui::action::AppAction;
 use crate::tui::effect::Effect;
+use crate::tui::state::activity::Work;
 use crate::tui::state::form::Spot;
 use crate::tui::state::keys::{Arming, StepKind};
 use crate::tui::state::overlay::{About, Confirm, Overlay};
@@ -13,8 +14,8 @@ use crate::tui::update::{
     tell_of,
 };
 
-/// Ctrl-C: out of what lies on top; else with text, that goes into the history; else the running
-/// turn stops; else a second one quits.
+/// Ctrl-C: out of what lies on top; else with text, that goes into the history; else what runs in the
+/// session stops; else a second one quits.
 pub(super) fn interrupt(state: &mut State, out: &mut Effects) {
     let step = state.keys.take_step(state.now.elapsed);
     if let Some(Overlay::Confirm(Confirm { about: About::Quit, arming })) = &state.overlay {
@@ -26,8 +27,8 @@ pub(super) fn interrupt(state: &mut State, out: &mut Effects) {
     if overlay::close(state, out) || list::leave_text(state) || clear_text(state, out) {
         return;
     }
-    if let Some(turn) = state.running_turn().cloned() {
-        return stop(state, turn, out);
+    if let Some(work) = state.work() {
+        return stop_work(state, work, out);
     }
     match step {
         Some(StepKind::Quit) => quit(state, out),
@@ -37,8 +38,8 @@ pub(super) fn interrupt(state: &mut State, out: &mut Effects) {
     }
 }
 
-/// Escape closes what is on top. In the composer it arms the stop of a running turn, and a second
-/// one stops it; text is never touched.
+/// Escape closes what is on top. In the composer it arms the stop of what runs in the session, and a
+/// second one stops it; text is never touched.
 pub(super) fn escape(state: &mut State, out: &mut Effects) {
     let step = state.keys.take_step(state.now.elapsed);
     if events::back(state) || overlay::close(state, out) {
@@ -48,13 +49,26 @@ pub(super) fn escape(state: &mut State, out: &mut Effects) {
         Focus::Prompt => prompts::put_off(state),
         Focus::List => list::escape(state, out),
         Focus::Timeline => state.status.toasts.clear(),
-        Focus::Composer => match (state.running_turn().cloned(), step) {
-            (Some(turn), Some(StepKind::Stop(armed))) if armed == turn => stop(state, turn, out),
-            (Some(turn), _) => {
-                state.keys.begin(StepKind::Stop(turn), state.now.elapsed);
+        Focus::Composer => match (state.work(), step) {
+            (Some(work), Some(StepKind::Stop(armed))) if armed == work => {
+                stop_work(state, work, out);
+            }
+            (Some(work), _) => {
+                state.keys.begin(StepKind::Stop(work), state.now.elapsed);
             }
             (None, _) => focus::go(state, Focus::Timeline, out),
         },
+    }
+}
+
+fn stop_work(state: &mut State, work: Work, out: &mut Effects) {
+    match work {
+        Work::Turn(turn) => stop(state, turn, out),
+        Work::Compaction(session) => {
+            if may_write(state) {
+                out.push(Effect::App(Command::StopCompaction(session)));
+            }
+        }
     }
 }
 
@@ -87,7 +101,6 @@ pub(super) fn quit(state: &mut State, out: &mut Effects) {
 
 /// Quits. Everything that was typed is kept first.
 pub(super) fn leave(state: &mut State, out: &mut Effects) {
-    overlay::close(state, out);
     drafts::leave(state, out);
     out.push(Effect::Quit { session: state.session().cloned() });
 }

@@ -58,27 +58,42 @@ pub(super) fn perform(state: &mut State, layout: &Layout, action: ListAction, ou
                 overlay::show(state, Overlay::Purge(Purge { sessions, field }), out);
             }
         }
-        ListAction::Undo => {
-            let Some(last) = state.list.undo.last().cloned() else {
-                return tell(state, "Nothing was deleted or put away since the start");
-            };
-            if may_write(state) {
-                out.push(Effect::App(match last {
-                    Undo::Deleted(sessions) => Command::Restore(sessions),
-                    Undo::Archived(sessions) => Command::Archive { sessions, archived: false },
-                }));
-            }
-        }
-        ListAction::Archive => {
-            let sessions = state.list.chosen();
-            if !sessions.is_empty() && may_write(state) {
-                state.list.marks.clear();
-                let archived = state.list.shown == Shown::Current;
-                out.push(Effect::App(Command::Archive { sessions, archived }));
-            }
-        }
+        ListAction::Undo => undo(state, out),
+        ListAction::Archive => archive(state, out),
         ListAction::ShowArchived => state.list.show(state.list.shown.other()),
     }
+}
+
+/// Takes the last deletion or putting away back. What is refused comes again, behind all others.
+fn undo(state: &mut State, out: &mut Effects) {
+    if state.list.undo.is_empty() {
+        return tell(state, "Nothing was deleted or put away since the start");
+    }
+    if !may_write(state) {
+        return;
+    }
+    out.extend(state.list.undo.pop().map(|last| {
+        Effect::App(match last {
+            Undo::Deleted(sessions) => Command::Restore(sessions),
+            Undo::Archived(sessions) => Command::Archive { sessions, archived: false },
+        })
+    }));
+}
+
+/// Puts sessions away, or gets them back. What stands under another session goes where that goes.
+fn archive(state: &mut State, out: &mut Effects) {
+    let mut sessions = state.list.chosen();
+    if sessions.is_empty() || !may_write(state) {
+        return;
+    }
+    sessions.retain(|session| !state.list.is_under_another(session));
+    if sessions.is_empty() {
+        let what = "It was begun by the session above it, and is put away with that one";
+        return tell(state, what);
+    }
+    state.list.marks.clear();
+    let archived = state.list.shown == Shown::Current;
+    out.push(Effect::App(Command::Archive { sessions, archived }));
 }
 
 /// Destroys sessions: the word was typed.

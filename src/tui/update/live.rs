@@ -6,7 +6,7 @@ use crate::domain::turn::event::TurnFact;
 use crate::domain::turn::live::{LiveEvent, News};
 use crate::tui::effect::Effect;
 use crate::tui::state::State;
-use crate::tui::state::activity::Run;
+use crate::tui::state::activity::{Run, Work};
 use crate::tui::state::conversation::Reading;
 use crate::tui::state::keys::StepKind;
 use crate::tui::state::turns::{Folded, ModelWait, Turns};
@@ -79,7 +79,8 @@ fn rested(state: &mut State, turn: &TurnId) {
     state.activity.rested(turn);
     state.status.rested(turn);
     state.conversation.turns.rest(turn);
-    if matches!(&state.keys.step, Some(step) if step.kind == StepKind::Stop(turn.clone())) {
+    if matches!(&state.keys.step, Some(step) if step.kind == StepKind::Stop(Work::Turn(turn.clone())))
+    {
         state.keys.step = None;
     }
 }

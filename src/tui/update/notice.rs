@@ -1,9 +1,10 @@
 //! What the program told.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::app::command::{Command, DraftOf};
-use crate::app::notice::{LoadedTurn, Notice, Refused};
+use crate::app::notice::{Came, Compaction, LoadedTurn, Notice, Refused};
 use crate::base::id::SessionId;
 use crate::domain::session::entry::LatestTurnStatus;
 use crate::domain::session::state::SessionState;
@@ -12,14 +13,17 @@ use crate::tui::action::ListAction;
 use crate::tui::effect::Effect;
 use crate::tui::rows::page;
 use crate::tui::state::State;
-use crate::tui::state::activity::Run;
+use crate::tui::state::activity::{Run, Work};
 use crate::tui::state::conversation::{Load, Page};
+use crate::tui::state::keys::StepKind;
 use crate::tui::state::list::{Scan, Undo};
+use crate::tui::state::settings::Deleted;
 use crate::tui::state::status::{ChosenModel, LastRun};
 use crate::tui::state::turns::{Folded, Slot};
 use crate::tui::update::{
     Effects, composer, drafts, events, fork, hint, live, problem, prompts, session, tell, unsent,
 };
+use crate::tui::words;
 
 /// How much can be taken back one after the other.
 const UNDOS_MAX: usize = 64;
@@ -58,24 +62,20 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
         }
         Notice::TakenBack { session, event } => unsent::taken_back(state, &session, &event),
         Notice::Inspected(inspected) => events::inspected(state, inspected),
-        Notice::Compacted(session) => compacted(state, &session),
+        Notice::Compaction(Compaction::UnderWay(sessions)) => compacting(state, sessions),
+        Notice::Compaction(Compaction::Over { session, came }) => compacted(state, &session, came),
         Notice::Forked { of, session } => fork::forked(state, &of, &session, out),
-        Notice::Deleted(sessions) => {
-            can_be_undone(state, "Deleted", Undo::Deleted(sessions));
-        }
-        Notice::Restored(sessions) => {
-            state.list.undone(&sessions);
-            let what = counted(sessions.len());
-            tell(state, format!("Restored {what}"));
-        }
+        Notice::Deleted(sessions) => match state.settings.deleted {
+            Deleted::Kept => can_be_undone(state, "Deleted", Undo::Deleted(sessions)),
+            Deleted::Destroyed => {
+                tell(state, format!("Destroyed {}", words::count(sessions.len(), "session")));
+            }
+        },
+        Notice::Restored(sessions) => is_back(state, "Restored", &sessions),
         Notice::Archived { sessions, archived: true } => {
             can_be_undone(state, "Put away", Undo::Archived(sessions));
         }
-        Notice::Archived { sessions, archived: false } => {
-            state.list.undone(&sessions);
-            let what = counted(sessions.len());
-            tell(state, format!("Got {what} back"));
-        }
+        Notice::Archived { sessions, archived: false } => is_back(state, "Got back", &sessions),
         Notice::Draft { of, draft } => drafts::loaded(state, of, &draft, out),
         Notice::Remembered { history, list } => {
             state.composer.history.begin_with(history);
@@ -98,14 +98,43 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
     }
 }
 
-fn compacted(state: &mut State, session: &SessionId) {
-    let what = if state.session() == Some(session) { "It is" } else { "The other session is" };
-    tell(state, format!("{what} summed up; the next turn begins with the summary"));
+/// Where it has ended, a second key stops nothing any more.
+fn compacting(state: &mut State, sessions: BTreeSet<SessionId>) {
+    state.activity.compacting = sessions;
+    let is_over = |kind: &StepKind| match kind {
+        StepKind::Stop(Work::Compaction(session)) => !state.activity.compacting.contains(session),
+        StepKind::Stop(Work::Turn(_)) | StepKind::Quit => false,
+    };
+    if state.keys.step.as_ref().is_some_and(|step| is_over(&step.kind)) {
+        state.keys.step = None;
+    }
+}
+
+fn compacted(state: &mut State, session: &SessionId, came: Came) {
+    let of = match state.list.entry(session).and_then(|entry| entry.title.clone()) {
+        _ if state.session() == Some(session) => "This session".to_owned(),
+        Some(title) => format!("\u{201c}{title}\u{201d}"),
+        None => "The other session".to_owned(),
+    };
+    tell(
+        state,
+        match came {
+            Came::Done => format!("{of} is summed up; the next turn begins with the summary"),
+            Came::NothingToSum => format!("{of} is too short to be summed up"),
+            Came::Stopped => format!("{of} is not summed up: it was stopped"),
+        },
+    );
+}
+
+fn is_back(state: &mut State, did: &str, sessions: &[SessionId]) {
+    state.list.undone(sessions);
+    let what = words::count(sessions.len(), "session");
+    tell(state, format!("{did} {what}"));
 }
 
 fn can_be_undone(state: &mut State, did: &str, undo: Undo) {
     let (Undo::Deleted(sessions) | Undo::Archived(sessions)) = &undo;
-    let what = counted(sessions.len());
+    let what = words::count(sessions.len(), "session");
     let key = hint::list(state, ListAction::Undo);
     let them = if sessions.len() == 1 { "it" } else { "them" };
     tell(state, format!("{did} {what}; {key} in the list takes {them} back"));
@@ -191,11 +220,11 @@ fn refused(state: &mut State, what: &Refused, why: String, out: &mut Effects) {
                 state.composer.send_after_close = None;
             }
         }
+        // Not on top, so that it stands in the way of nothing else.
+        Refused::Restore(session) => {
+            state.list.undo.insert(0, Undo::Deleted(vec![session.clone()]));
+        }
         Refused::Stop(_) | Refused::Session(_) | Refused::Keep | Refused::Advance(_) => {}
     }
     problem(state, why);
-}
-
-fn counted(sessions: usize) -> String {
-    if sessions == 1 { "1 session".to_owned() } else { format!("{sessions} sessions") }
 }

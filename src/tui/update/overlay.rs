@@ -17,8 +17,7 @@ use crate::tui::update::{
 pub(super) fn close(state: &mut State, out: &mut Effects) -> bool {
     let Some(overlay) = state.overlay.take() else { return false };
     if let Overlay::Rewrite(rewrite) = &overlay {
-        // Nobody else has what was typed here.
-        composer::remember(state, &rewrite.changed().unwrap_or_default(), out);
+        drafts::rewrite_left(state, rewrite, out);
     }
     if let Overlay::Reason(Reason { prompt, field }) = overlay {
         let draft = field.draft();
@@ -147,7 +146,7 @@ fn confirmed(state: &mut State, about: About, out: &mut Effects) {
         }
         About::Interrupted(session) => {
             if may_write(state) {
-                let what = if unsent::is_held(state) {
+                let what = if state.conversation.holds_a_message() {
                     "Closing the interrupted turn"
                 } else {
                     "Closing the interrupted turn; then your text is sent"
@@ -168,7 +167,7 @@ pub(super) fn resume(state: &mut State, out: &mut Effects) {
     let About::Interrupted(session) = about.clone() else { return };
     close(state, out);
     if may_write(state) {
-        let what = if unsent::is_held(state) {
+        let what = if state.conversation.holds_a_message() {
             "Resuming the interrupted turn"
         } else {
             "Resuming the interrupted turn; it takes your text in"

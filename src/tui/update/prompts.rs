@@ -122,20 +122,8 @@ fn appeared(state: &mut State, prompt: &Prompt, out: &mut Effects) {
 /// A prompt is not shown any more. If nobody waits for its answer, what was typed into it goes into
 /// the history.
 fn closed(state: &mut State, prompt: &Prompt, out: &mut Effects) {
-    let on_top = match &state.overlay {
-        Some(Overlay::Reason(reason)) => reason.prompt.call == prompt.call,
-        Some(Overlay::Full(full)) => full.prompt.call == prompt.call,
-        Some(
-            Overlay::Help(_)
-            | Overlay::Confirm(_)
-            | Overlay::Waiting(_)
-            | Overlay::Codes(_)
-            | Overlay::Events(_)
-            | Overlay::Purge(_)
-            | Overlay::Rewrite(_),
-        )
-        | None => false,
-    };
+    let above = state.overlay.as_ref().and_then(Overlay::prompt);
+    let on_top = above.is_some_and(|above| above.call == prompt.call);
     if on_top {
         overlay::close(state, out);
     }
@@ -235,19 +223,9 @@ pub(super) fn arm(state: &mut State) {
     let Some(prompt) = state.prompts.open() else { return };
     let is_clear = match &state.overlay {
         None => state.focus == Focus::Prompt,
-        Some(Overlay::Full(full)) => {
-            full.prompt == *prompt && state.prompts.room == Room::TooLittle
+        Some(overlay) => {
+            overlay.full_prompt() == Some(prompt) && state.prompts.room == Room::TooLittle
         }
-        Some(
-            Overlay::Help(_)
-            | Overlay::Confirm(_)
-            | Overlay::Reason(_)
-            | Overlay::Waiting(_)
-            | Overlay::Codes(_)
-            | Overlay::Events(_)
-            | Overlay::Purge(_)
-            | Overlay::Rewrite(_),
-        ) => false,
     };
     if due && is_clear {
         state.prompts.stage = Stage::Armed { call: prompt.call.clone() };
@@ -330,17 +308,7 @@ fn armed_permission(state: &State) -> Option<Prompt> {
     let prompt = state.prompts.armed().filter(|prompt| prompt.kind == PromptKind::Permission)?;
     let seen = match &state.overlay {
         None => state.focus == Focus::Prompt,
-        Some(Overlay::Full(full)) => full.prompt.call == prompt.call,
-        Some(
-            Overlay::Help(_)
-            | Overlay::Confirm(_)
-            | Overlay::Reason(_)
-            | Overlay::Waiting(_)
-            | Overlay::Codes(_)
-            | Overlay::Events(_)
-            | Overlay::Purge(_)
-            | Overlay::Rewrite(_),
-        ) => false,
+        Some(overlay) => overlay.full_prompt().is_some_and(|full| full.call == prompt.call),
     };
     seen.then(|| prompt.clone())
 }

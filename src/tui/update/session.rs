@@ -102,6 +102,11 @@ pub(super) fn compact(state: &mut State, out: &mut Effects) {
     let session = state.session().cloned().filter(|_| state.conversation.turns.latest().is_some());
     let Some(session) = session else { return tell(state, "There is nothing to sum up yet") };
     match standing(state) {
+        Standing::Free if state.activity.compacting.contains(&session) => {
+            let stop = hint::anywhere(state, AppAction::Escape);
+            let text = format!("It is being summed up; {stop} twice in the composer stops that");
+            return tell(state, text);
+        }
         Standing::Free => {}
         Standing::Damaged => return tell(state, "A damaged session cannot be summed up"),
         Standing::Running

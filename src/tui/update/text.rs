@@ -9,6 +9,11 @@ use crate::tui::state::form::{Form, Spot};
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::{Focus, State};
 use crate::tui::update::{Effects, clipboard, composer, drafts, focus, tell};
+use crate::tui::words;
+
+/// As much stands in a field of one line: far more than a title, a filter or a reason takes, and
+/// little enough to be laid out anew with every key.
+const FIELD_BYTES_MAX: usize = 4 * 1024;
 
 /// Who gets what is typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +39,9 @@ pub(super) fn insert(state: &mut State, typed: &str, out: &mut Effects) {
     }
     if is_taken(state) {
         make_room(state, out);
+        if has_no_room(state, typed) {
+            return;
+        }
         change(state, out, |editor| editor.insert(typed));
     }
 }
@@ -41,7 +49,27 @@ pub(super) fn insert(state: &mut State, typed: &str, out: &mut Effects) {
 /// Inserts what was pasted: into the text that is being typed, else into the draft.
 pub(super) fn paste(state: &mut State, pasted: &str, out: &mut Effects) {
     make_room(state, out);
+    if has_no_room(state, pasted) {
+        return;
+    }
     change(state, out, |editor| editor.paste(pasted));
+}
+
+/// Whether a text is too long for the field that it is for; the person is told. All of it is refused:
+/// a part of it would look like all.
+fn has_no_room(state: &mut State, text: &str) -> bool {
+    let known = match owner(state) {
+        Some(owner @ (Owner::Filter | Owner::Title | Owner::Purge | Owner::Reason(_))) => {
+            editor(state, &owner).map(|field| field.text().len())
+        }
+        Some(Owner::Composer | Owner::Rewrite | Owner::Answer(_)) | None => None,
+    };
+    let has_none = known.is_some_and(|known| known + text.len() > FIELD_BYTES_MAX);
+    if has_none {
+        let most = words::bytes(FIELD_BYTES_MAX as u64);
+        tell(state, format!("Nothing was inserted: a field of one line takes {most}"));
+    }
+    has_none
 }
 
 /// Moves the focus to a text. On the options of a question, what is typed is a free answer; in every
@@ -136,7 +164,8 @@ fn change(state: &mut State, out: &mut Effects, change: impl FnOnce(&mut Editor)
     match owner {
         Owner::Composer => composer::changed(state, out),
         Owner::Filter => state.list.restart_filter(),
-        Owner::Title | Owner::Purge | Owner::Rewrite => {}
+        Owner::Title | Owner::Purge => {}
+        Owner::Rewrite => drafts::rewrite_changed(state),
         Owner::Reason(call) | Owner::Answer(call) => drafts::prompt_changed(state, call),
     }
 }
@@ -146,18 +175,7 @@ fn editor<'a>(state: &'a mut State, owner: &Owner) -> Option<&'a mut Editor> {
         Owner::Composer => Some(&mut state.composer.editor),
         Owner::Filter => state.list.filter.as_mut().map(|filter| &mut filter.field),
         Owner::Title => state.list.rename.as_mut().map(|rename| &mut rename.field),
-        Owner::Purge => match &mut state.overlay {
-            Some(Overlay::Purge(purge)) => Some(&mut purge.field),
-            Some(_) | None => None,
-        },
-        Owner::Rewrite => match &mut state.overlay {
-            Some(Overlay::Rewrite(rewrite)) => Some(&mut rewrite.field),
-            Some(_) | None => None,
-        },
-        Owner::Reason(_) => match &mut state.overlay {
-            Some(Overlay::Reason(reason)) => Some(&mut reason.field),
-            Some(_) | None => None,
-        },
+        Owner::Purge | Owner::Rewrite | Owner::Reason(_) => state.overlay.as_mut()?.field_mut(),
         Owner::Answer(call) => state.prompts.forms.get_mut(call)?.text_mut(),
     }
 }

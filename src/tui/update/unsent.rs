@@ -8,9 +8,9 @@ use crate::tui::editor::{Editor, Shape};
 use crate::tui::effect::Effect;
 use crate::tui::state::State;
 use crate::tui::state::composer::{Kept, TakingBack};
-use crate::tui::state::overlay::{Overlay, Rewrite};
+use crate::tui::state::overlay::{Overlay, Rewrite, Safety};
 use crate::tui::update::composer::{Standing, standing};
-use crate::tui::update::{Effects, composer, hint, may_write, overlay, tell};
+use crate::tui::update::{Effects, composer, drafts, hint, may_write, overlay, tell};
 
 /// What waits in a session is something else now.
 pub(super) fn changed(
@@ -42,11 +42,6 @@ fn check_edited(state: &mut State, out: &mut Effects) {
     tell(state, how);
 }
 
-/// Whether a message of the session on screen goes only when the person says so.
-pub(super) fn is_held(state: &State) -> bool {
-    state.conversation.unsent.iter().any(|message| message.held)
-}
-
 /// A message was taken and waits.
 pub(super) fn queued(state: &mut State, from: &DraftOf, session: SessionId, out: &mut Effects) {
     let is_shown = state.session() == Some(&session);
@@ -60,7 +55,7 @@ pub(super) fn queued(state: &mut State, from: &DraftOf, session: SessionId, out:
             let text = "It waits until the turn goes on, and is no answer to what is asked";
             tell(state, format!("{text}: {go} goes to that"));
         }
-        Standing::Free | Standing::Running if is_held(state) => {
+        Standing::Free | Standing::Running if state.conversation.holds_a_message() => {
             let all = hint::composer(state, ComposerAction::SendWaiting);
             tell(state, format!("It waits behind what is held; {all} sends all of it"));
         }
@@ -117,8 +112,19 @@ pub(super) fn taken_back(state: &mut State, session: &SessionId, event: &EventId
 /// A message was not taken back: what it says goes out of the text again.
 pub(super) fn not_taken_back(state: &mut State, event: &EventId, out: &mut Effects) {
     let Some(TakingBack { session, text, .. }) = end(state, event) else { return };
+    let of = DraftOf::Session(session);
     let composer = &mut state.composer;
-    if composer.of != DraftOf::Session(session) || composer.history.draft().is_some() {
+    if composer.of != of || composer.kept != Kept::Loaded {
+        // It is in the draft on the disk, and goes out of that when it comes.
+        composer.refused.insert(of.clone(), text);
+        out.push(Effect::App(Command::LoadDraft(of)));
+        return;
+    }
+    if let Some(draft) = composer.history.draft_mut() {
+        if let Some(rest) = without(draft, &text) {
+            *draft = rest;
+            drafts::changed(state);
+        }
         return;
     }
     let now = composer.editor.draft();
@@ -126,6 +132,14 @@ pub(super) fn not_taken_back(state: &mut State, event: &EventId, out: &mut Effec
     composer.editor.delete(0..rest);
     composer.editor.move_to(now.caret.saturating_sub(rest));
     composer::changed(state, out);
+}
+
+/// A draft without the text that it begins with; none if it begins with something else.
+pub(super) fn without(draft: &Draft, text: &Draft) -> Option<Draft> {
+    let rest = rest_of(draft, text)?;
+    let behind = draft.text.get(rest..).unwrap_or_default().to_owned();
+    let pastes = draft.pastes.get(text.pastes.len()..).unwrap_or_default().to_vec();
+    Some(Draft { text: behind, caret: draft.caret.saturating_sub(rest), pastes })
 }
 
 /// How far a text goes that a draft begins with, with the end of its line.
@@ -162,8 +176,8 @@ pub(super) fn edit(state: &mut State, out: &mut Effects) {
         };
     };
     let UnsentMessage { id: event, text: was, .. } = message;
-    let field = Editor::with_text(Shape::Page, &was);
-    overlay::show(state, Overlay::Rewrite(Rewrite { session, event, was, field }), out);
+    let (field, safety) = (Editor::with_text(Shape::Page, &was), Safety::default());
+    overlay::show(state, Overlay::Rewrite(Rewrite { session, event, was, field, safety }), out);
 }
 
 /// The message is to say what was typed; it keeps its place.

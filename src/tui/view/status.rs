@@ -9,6 +9,7 @@ use crate::tui::keymap::context::Context;
 use crate::tui::line::Line;
 use crate::tui::mark::Mark;
 use crate::tui::state::State;
+use crate::tui::state::activity::Work;
 use crate::tui::state::keys::StepKind;
 use crate::tui::state::list::Scan;
 use crate::tui::state::settings::Access;
@@ -37,7 +38,8 @@ fn begun(state: &State) -> Option<Line> {
     let step = state.keys.step.as_ref()?;
     let keymap = &state.settings.keymap;
     let (action, what) = match &step.kind {
-        StepKind::Stop(_) => (AppAction::Escape, " again stops the turn"),
+        StepKind::Stop(Work::Turn(_)) => (AppAction::Escape, " again stops the turn"),
+        StepKind::Stop(Work::Compaction(_)) => (AppAction::Escape, " again stops the summing up"),
         StepKind::Quit => (AppAction::Interrupt, " again quits"),
     };
     let key = keymap.hint(&[Context::Global], Action::App(action))?;
@@ -79,6 +81,8 @@ fn parts(state: &State) -> Vec<Part> {
             let what = if running == 1 { "session running" } else { "sessions running" };
             Part { weight: 6, line: muted(&format!("{running} {what}")) }
         }),
+        matches!(state.work(), Some(Work::Compaction(_)))
+            .then(|| Part { weight: 9, line: Line::of("summing up", Ui::Plain) }),
         scan(state).and_then(|line| part(7, line)),
     ];
     parts.into_iter().flatten().collect()

@@ -3,7 +3,7 @@
 use ratatui::layout::Position;
 
 use super::Place;
-use crate::app::command::InspectWhat;
+use crate::app::command::TextOf;
 use crate::app::notice::EventLine;
 use crate::app::paged::Paged;
 use crate::tui::line::{Line, wrapped};
@@ -27,11 +27,10 @@ pub(super) fn lay(mut place: Place<'_>, view: &Events) {
     }
 }
 
-fn title(what: InspectWhat) -> String {
+fn title(what: TextOf) -> String {
     match what {
-        InspectWhat::Events => "Events".to_owned(),
-        InspectWhat::Event(offset) => format!("Event {offset}"),
-        InspectWhat::Request(call) => format!("Request of call {call}"),
+        TextOf::Event(offset) => format!("Event {offset}"),
+        TextOf::Request(call) => format!("Request of call {call}"),
     }
 }
 
@@ -44,7 +43,7 @@ fn list(mut place: Place<'_>, lines: &[EventLine], selected: usize) {
     let drawn: Vec<Line> =
         in_sight.map(|(at, line)| events::line(state, line, at == selected, cols)).collect();
     let in_sight = drawn.len();
-    let hints = events::list_hints(state);
+    let hints = events::list_hints(state, lines.get(selected));
     let rect = place.frame(&format!("Events · {} of {}", selected + 1, lines.len()), drawn, hints);
     place.scrolls((lines.len(), in_sight));
     let row = u16::try_from(selected - first).unwrap_or(0);

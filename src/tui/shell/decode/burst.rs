@@ -102,14 +102,13 @@ fn tell_keys(text: &str, out: &mut Vec<Input>) {
             (None, _) => {}
         }
         out.extend(
-            run.chars().filter(|c| c.is_control()).map(|c| Input::Key(control_key(c, false))),
+            run.chars().filter(|c| c.is_control()).map(|c| Input::Key(control_key(c, Mods::NONE))),
         );
     }
 }
 
 /// The key that sends a control character, with Alt if ESC came before it.
-pub(super) fn control_key(c: char, alt: bool) -> Key {
-    let alt = if alt { Mods::ALT } else { Mods::NONE };
+pub(super) fn control_key(c: char, alt: Mods) -> Key {
     let ctrl =
         |c: u32| Key::new(KeyCode::Char(char::from_u32(c).unwrap_or(' ')), Mods::CTRL.with(alt));
     match u32::from(c) {

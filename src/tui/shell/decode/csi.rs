@@ -6,12 +6,13 @@ use crate::tui::key::{Key, KeyCode, Mods};
 use crate::tui::shell::decode::kitty;
 
 /// The meaning of the control sequence with this body, its last byte included.
-pub(super) fn control(body: &[u8], alt: bool) -> Option<Input> {
+pub(super) fn control(body: &[u8], alt: Mods) -> Option<Input> {
     let (last, rest) = body.split_last()?;
     let rest = str::from_utf8(rest).ok()?;
-    let alt = if alt { Mods::ALT } else { Mods::NONE };
     match (rest.as_bytes().first(), last) {
-        (Some(b'<'), b'M' | b'm') => mouse(rest.get(1..)?, *last == b'm'),
+        (Some(b'<'), b'M' | b'm') => {
+            mouse(rest.get(1..)?, if *last == b'm' { Way::Up } else { Way::Down })
+        }
         (Some(b'?'), b'u') => {
             Some(Input::Reply(Reply::KeyboardFlags(rest.get(1..)?.parse().ok()?)))
         }
@@ -23,11 +24,11 @@ pub(super) fn control(body: &[u8], alt: bool) -> Option<Input> {
 }
 
 /// The meaning of the single shift with this body: application keys, and those of the keypad.
-pub(super) fn single_shift(body: &[u8], alt: bool) -> Option<Input> {
+pub(super) fn single_shift(body: &[u8], alt: Mods) -> Option<Input> {
     let (last, modifiers) = body.split_last()?;
     let modifiers = str::from_utf8(modifiers).ok()?;
     let (mods, _) = held(modifiers.rsplit(';').next())?;
-    let mods = if alt { mods.with(Mods::ALT) } else { mods };
+    let mods = mods.with(alt);
     let keypad = |c: u8| KeyCode::Char(char::from(c));
     Some(match last {
         b'M' => pressed(KeyCode::Enter, mods),
@@ -44,8 +45,8 @@ pub(super) fn single_shift(body: &[u8], alt: bool) -> Option<Input> {
 /// The meaning of the three bytes of a mouse report in the oldest encoding.
 pub(super) fn old_mouse(report: [u8; 3]) -> Option<Input> {
     let [buttons, column, row] = report.map(|byte| u32::from(byte.saturating_sub(32)));
-    let released = buttons & 0b110_0011 == 3;
-    mouse_event(if released { buttons & !3 } else { buttons }, released, column, row)
+    let (bits, way) = old_buttons(buttons);
+    mouse_event(bits, way, column, row)
 }
 
 /// Keys whose sequences begin with no private mark.
@@ -156,30 +157,43 @@ fn rxvt_mouse(params: &str) -> Option<Input> {
     let mut numbers = params.split(';').map(|number| number.parse::<u32>().ok());
     let (buttons, column, row) = (numbers.next()??, numbers.next()??, numbers.next()??);
     let buttons = buttons.checked_sub(32)?;
-    let released = buttons & 0b110_0011 == 3;
-    mouse_event(if released { buttons & !3 } else { buttons }, released, column, row)
+    let (bits, way) = old_buttons(buttons);
+    mouse_event(bits, way, column, row)
 }
 
-fn mouse(params: &str, released: bool) -> Option<Input> {
+fn mouse(params: &str, way: Way) -> Option<Input> {
     let mut numbers = params.split(';').map(|number| number.parse::<u32>().ok());
     let (buttons, column, row) = (numbers.next()??, numbers.next()??, numbers.next()??);
-    mouse_event(buttons, released, column, row)
+    mouse_event(buttons, way, column, row)
+}
+
+/// The way of a button.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Down,
+    Up,
+}
+
+/// The encodings without a mark of their own for it tell of a released button by a fourth one.
+fn old_buttons(bits: u32) -> (u32, Way) {
+    let is_released = bits & 0b110_0011 == 3;
+    if is_released { (bits & !3, Way::Up) } else { (bits, Way::Down) }
 }
 
 /// An event of the mouse from its bits: 0 to 1 the button, 2 to 4 modifiers, 5 moving, 6 the
 /// wheel, 7 buttons that no program uses. Columns and rows count from 1.
-fn mouse_event(bits: u32, released: bool, column: u32, row: u32) -> Option<Input> {
+fn mouse_event(bits: u32, way: Way, column: u32, row: u32) -> Option<Input> {
     let button = match bits & 3 {
         0 => Some(Button::Left),
         1 => Some(Button::Middle),
         2 => Some(Button::Right),
         _ => None,
     };
-    let kind = match (bits & 0b1110_0000, released) {
-        (0, false) => MouseKind::Press(button?),
-        (0, true) => MouseKind::Release(button?),
-        (0b10_0000, false) => MouseKind::Drag(button?),
-        (0b100_0000, false) => match button {
+    let kind = match (bits & 0b1110_0000, way) {
+        (0, Way::Down) => MouseKind::Press(button?),
+        (0, Way::Up) => MouseKind::Release(button?),
+        (0b10_0000, Way::Down) => MouseKind::Drag(button?),
+        (0b100_0000, Way::Down) => match button {
             Some(Button::Left) => MouseKind::WheelUp,
             Some(Button::Middle) => MouseKind::WheelDown,
             Some(Button::Right) => MouseKind::WheelLeft,

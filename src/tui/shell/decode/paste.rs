@@ -18,7 +18,7 @@ pub(super) fn unwrap(body: &[u8]) -> (String, Vec<Input>) {
     for piece in pieces {
         let end = piece.find(|c: char| ('\x40'..='\x7e').contains(&c)).map_or(0, |last| last + 1);
         let (sequence, rest) = piece.split_at_checked(end).unwrap_or(("", piece));
-        match csi::control(sequence.as_bytes(), false) {
+        match csi::control(sequence.as_bytes(), Mods::NONE) {
             Some(Input::Key(key)) if is_line_end(key) => text.push('\n'),
             Some(report @ (Input::Mouse(_) | Input::FocusGained | Input::FocusLost)) => {
                 reports.push(report);

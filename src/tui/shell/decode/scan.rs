@@ -31,15 +31,33 @@ const SEQUENCE_WAIT: Duration = Duration::from_secs(1);
 /// comes must not swallow what is typed for longer than a person waits.
 const PASTE_WAIT: Duration = Duration::from_secs(1);
 
-/// One character or sequence. `alt` says that ESC came before it.
+/// Whether ESC came before a character or sequence: the terminal's way to tell of Alt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Alt {
+    /// It did not.
+    Up,
+    /// It did.
+    Held,
+}
+
+/// What came last of a string sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    /// A byte of its own.
+    Byte,
+    /// ESC, with which its end may begin.
+    Esc,
+}
+
+/// One character or sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     /// A character, or a control character of seven bits.
-    Char { c: char, alt: bool },
+    Char { c: char, alt: Alt },
     /// A control sequence without its `ESC [`, with its final byte.
-    Csi { body: Vec<u8>, alt: bool },
+    Csi { body: Vec<u8>, alt: Alt },
     /// A single shift without its `ESC O`, with its final byte.
-    Ss3 { body: Vec<u8>, alt: bool },
+    Ss3 { body: Vec<u8>, alt: Alt },
     /// The three bytes after `ESC [ M`.
     OldMouse([u8; 3]),
     /// An operating system command without its `ESC ]` and its end.
@@ -56,30 +74,30 @@ enum State {
     Char {
         bytes: Vec<u8>,
         len: usize,
-        alt: bool,
+        alt: Alt,
     },
-    /// ESC; `twice` if two of them came.
+    /// ESC; with Alt if two of them came.
     Escape {
-        twice: bool,
+        alt: Alt,
     },
     Csi {
         body: Vec<u8>,
-        alt: bool,
+        alt: Alt,
     },
     /// `ESC [ [`, a function key of the Linux console.
     Console {
-        alt: bool,
+        alt: Alt,
     },
     OldMouse(Vec<u8>),
     Ss3 {
         body: Vec<u8>,
-        alt: bool,
+        alt: Alt,
     },
-    /// A string sequence; `escaped` if its last byte was ESC.
+    /// A string sequence.
     Text {
         kind: StringKind,
         body: Vec<u8>,
-        escaped: bool,
+        last: Last,
     },
     Paste(Vec<u8>),
 }
@@ -120,14 +138,14 @@ impl Scanner {
     /// Takes the next byte.
     pub(super) fn byte(&mut self, byte: u8, out: &mut Vec<Token>) {
         self.state = match mem::take(&mut self.state) {
-            State::Ground => ground(byte, false, out),
+            State::Ground => ground(byte, Alt::Up, out),
             State::Char { bytes, len, alt } => character(bytes, len, alt, byte, out),
-            State::Escape { twice } => escape(twice, byte, out),
+            State::Escape { alt } => escape(alt, byte, out),
             State::Csi { body, alt } => csi(body, alt, byte, out),
             State::Console { alt } => console(alt, byte, out),
             State::OldMouse(bytes) => old_mouse(bytes, byte, out),
             State::Ss3 { body, alt } => ss3(body, alt, byte, out),
-            State::Text { kind, body, escaped } => string(kind, body, escaped, byte, out),
+            State::Text { kind, body, last } => string(kind, body, last, byte, out),
             State::Paste(body) => paste(body, byte, out),
         };
     }
@@ -155,13 +173,15 @@ impl Scanner {
     /// Nothing more came in time: what has begun is a key, or half of something and dropped.
     pub(super) fn give_up(&mut self, out: &mut Vec<Token>) {
         match mem::take(&mut self.state) {
-            State::Escape { twice } => {
-                out.extend((0..=usize::from(twice)).map(|_| key(char::from(ESC), false)));
+            State::Escape { alt } => {
+                let before = (alt == Alt::Held).then(|| key(char::from(ESC), Alt::Up));
+                out.extend(before);
+                out.push(key(char::from(ESC), Alt::Up));
             }
             State::Csi { body, alt } if body.is_empty() => introducer('[', alt, out),
             State::Ss3 { body, alt } if body.is_empty() => introducer('O', alt, out),
             State::Text { kind, body, .. } if body.is_empty() => {
-                introducer(kind.introducer(), false, out);
+                introducer(kind.introducer(), Alt::Up, out);
             }
             State::Paste(body) => out.push(Token::Paste(body)),
             State::Ground
@@ -175,21 +195,21 @@ impl Scanner {
     }
 }
 
-fn key(c: char, alt: bool) -> Token {
+fn key(c: char, alt: Alt) -> Token {
     Token::Char { c, alt }
 }
 
 /// What looked like the beginning of a sequence was Alt and a key, after an Esc if there were two.
-fn introducer(c: char, after_esc: bool, out: &mut Vec<Token>) {
-    if after_esc {
-        out.push(key(char::from(ESC), false));
+fn introducer(c: char, alt: Alt, out: &mut Vec<Token>) {
+    if alt == Alt::Held {
+        out.push(key(char::from(ESC), Alt::Up));
     }
-    out.push(key(c, true));
+    out.push(key(c, Alt::Held));
 }
 
-fn ground(byte: u8, alt: bool, out: &mut Vec<Token>) -> State {
+fn ground(byte: u8, alt: Alt, out: &mut Vec<Token>) -> State {
     let len = match byte {
-        ESC => return State::Escape { twice: false },
+        ESC => return State::Escape { alt: Alt::Up },
         0..=0x7f => {
             out.push(key(char::from(byte), alt));
             return State::Ground;
@@ -202,9 +222,9 @@ fn ground(byte: u8, alt: bool, out: &mut Vec<Token>) -> State {
     State::Char { bytes: vec![byte], len, alt }
 }
 
-fn character(mut bytes: Vec<u8>, len: usize, alt: bool, byte: u8, out: &mut Vec<Token>) -> State {
+fn character(mut bytes: Vec<u8>, len: usize, alt: Alt, byte: u8, out: &mut Vec<Token>) -> State {
     if byte & 0xc0 != 0x80 {
-        return ground(byte, false, out);
+        return ground(byte, Alt::Up, out);
     }
     bytes.push(byte);
     if bytes.len() < len {
@@ -215,27 +235,27 @@ fn character(mut bytes: Vec<u8>, len: usize, alt: bool, byte: u8, out: &mut Vec<
     State::Ground
 }
 
-fn escape(twice: bool, byte: u8, out: &mut Vec<Token>) -> State {
-    let string = |kind| State::Text { kind, body: Vec::new(), escaped: false };
+fn escape(alt: Alt, byte: u8, out: &mut Vec<Token>) -> State {
+    let string = |kind| State::Text { kind, body: Vec::new(), last: Last::Byte };
     match byte {
-        b'[' => return State::Csi { body: Vec::new(), alt: twice },
-        b'O' => return State::Ss3 { body: Vec::new(), alt: twice },
-        ESC if !twice => return State::Escape { twice: true },
+        b'[' => return State::Csi { body: Vec::new(), alt },
+        b'O' => return State::Ss3 { body: Vec::new(), alt },
+        ESC if alt == Alt::Up => return State::Escape { alt: Alt::Held },
         _ => {}
     }
-    if twice {
-        out.push(key(char::from(ESC), false));
+    if alt == Alt::Held {
+        out.push(key(char::from(ESC), Alt::Up));
     }
     match byte {
-        ESC => State::Escape { twice: true },
+        ESC => State::Escape { alt: Alt::Held },
         b']' => string(StringKind::Osc),
         b'P' => string(StringKind::Dcs),
         b'_' => string(StringKind::Apc),
-        _ => ground(byte, true, out),
+        _ => ground(byte, Alt::Held, out),
     }
 }
 
-fn csi(mut body: Vec<u8>, alt: bool, byte: u8, out: &mut Vec<Token>) -> State {
+fn csi(mut body: Vec<u8>, alt: Alt, byte: u8, out: &mut Vec<Token>) -> State {
     let last = match byte {
         b'[' if body.is_empty() => return State::Console { alt },
         b'M' if body.is_empty() => return State::OldMouse(Vec::new()),
@@ -247,7 +267,7 @@ fn csi(mut body: Vec<u8>, alt: bool, byte: u8, out: &mut Vec<Token>) -> State {
             if body.is_empty() {
                 introducer('[', alt, out);
             }
-            return ground(byte, false, out);
+            return ground(byte, Alt::Up, out);
         }
     };
     if body.len() < SEQUENCE_BYTES_MAX {
@@ -265,12 +285,12 @@ fn csi(mut body: Vec<u8>, alt: bool, byte: u8, out: &mut Vec<Token>) -> State {
     }
 }
 
-fn console(alt: bool, byte: u8, out: &mut Vec<Token>) -> State {
+fn console(alt: Alt, byte: u8, out: &mut Vec<Token>) -> State {
     if byte.is_ascii_uppercase() {
         out.push(Token::Csi { body: vec![b'[', byte], alt });
         return State::Ground;
     }
-    ground(byte, false, out)
+    ground(byte, Alt::Up, out)
 }
 
 fn old_mouse(mut bytes: Vec<u8>, byte: u8, out: &mut Vec<Token>) -> State {
@@ -282,7 +302,7 @@ fn old_mouse(mut bytes: Vec<u8>, byte: u8, out: &mut Vec<Token>) -> State {
     State::Ground
 }
 
-fn ss3(mut body: Vec<u8>, alt: bool, byte: u8, out: &mut Vec<Token>) -> State {
+fn ss3(mut body: Vec<u8>, alt: Alt, byte: u8, out: &mut Vec<Token>) -> State {
     match byte {
         b'0'..=b'9' | b';' if body.len() < SEQUENCE_BYTES_MAX => {
             body.push(byte);
@@ -297,7 +317,7 @@ fn ss3(mut body: Vec<u8>, alt: bool, byte: u8, out: &mut Vec<Token>) -> State {
             if body.is_empty() {
                 introducer('O', alt, out);
             }
-            ground(byte, false, out)
+            ground(byte, Alt::Up, out)
         }
     }
 }
@@ -305,20 +325,20 @@ fn ss3(mut body: Vec<u8>, alt: bool, byte: u8, out: &mut Vec<Token>) -> State {
 fn string(
     kind: StringKind,
     mut body: Vec<u8>,
-    escaped: bool,
+    last: Last,
     byte: u8,
     out: &mut Vec<Token>,
 ) -> State {
     if body.is_empty() && !kind.begins_with(byte) {
-        introducer(kind.introducer(), false, out);
-        return ground(byte, false, out);
+        introducer(kind.introducer(), Alt::Up, out);
+        return ground(byte, Alt::Up, out);
     }
-    let ended = match (escaped, byte) {
-        (true, b'\\') | (false, BEL) => true,
-        (true, _) => return escape(false, byte, out),
-        (false, ESC) => return State::Text { kind, body, escaped: true },
-        (false, 0..=0x1f) => return ground(byte, false, out),
-        (false, _) => false,
+    let ended = match (last, byte) {
+        (Last::Esc, b'\\') | (Last::Byte, BEL) => true,
+        (Last::Esc, _) => return escape(Alt::Up, byte, out),
+        (Last::Byte, ESC) => return State::Text { kind, body, last: Last::Esc },
+        (Last::Byte, 0..=0x1f) => return ground(byte, Alt::Up, out),
+        (Last::Byte, _) => false,
     };
     if ended {
         if kind == StringKind::Osc {
@@ -329,7 +349,7 @@ fn string(
     if body.len() < STRING_BYTES_MAX {
         body.push(byte);
     }
-    State::Text { kind, body, escaped: false }
+    State::Text { kind, body, last: Last::Byte }
 }
 
 fn paste(mut body: Vec<u8>, byte: u8, out: &mut Vec<Token>) -> State {

@@ -28,7 +28,7 @@ use crate::tui::shell::tty::Gone;
 use crate::tui::state::{Now, State};
 use crate::tui::theme::colour::Depth;
 use crate::tui::theme::{Ground, Theme};
-use crate::tui::update::{end, start, update};
+use crate::tui::update::{end, go_on, start, update};
 use crate::tui::view::view;
 
 /// How many notices are taken in before a frame may be drawn.
@@ -253,20 +253,35 @@ impl Screen {
 
     fn noticed(&mut self, notice: Notice) -> Result<(), ScreenError> {
         self.pace.want(Wanted::Soon);
-        let complete = matches!(notice, Notice::ScanEnded { .. });
+        let scanned = match &notice {
+            Notice::ScanEnded { error, .. } => Some(error.is_none()),
+            _ => None,
+        };
         self.tell(Msg::Notice(notice))?;
-        if complete && std::mem::replace(&mut self.begin, Begin::EmptyPage) == Begin::Latest {
-            let latest = self.app.as_ref().and_then(App::latest_session);
-            if latest.is_none() {
-                let why = "No session can be gone on with; this is an empty page".to_owned();
-                return self.tell(Msg::Trouble(why));
+        match scanned {
+            // Without a list nothing is known; that it cannot be had has been told.
+            Some(is_listed) if std::mem::take(&mut self.begin) == Begin::Latest && is_listed => {
+                self.go_on_with_latest()
             }
-            if self.state.session().is_none() {
-                let effects = start(&mut self.state, latest);
-                return self.perform_all(effects);
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Opens the latest session, unless the person has opened one meanwhile.
+    fn go_on_with_latest(&mut self) -> Result<(), ScreenError> {
+        let Some(app) = self.app.as_ref().filter(|_| self.state.session().is_none()) else {
+            return Ok(());
+        };
+        match app.latest_session() {
+            Ok(latest) => {
+                let effects = go_on(&mut self.state, &latest);
+                self.perform_all(effects)
+            }
+            Err(why) => {
+                let why = format!("Nothing can be gone on with: {why}; this is an empty page");
+                self.tell(Msg::Trouble(why))
             }
         }
-        Ok(())
     }
 
     fn signalled(&mut self, signal: Signal) -> Result<(), ScreenError> {

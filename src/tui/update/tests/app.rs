@@ -154,6 +154,7 @@ impl App {
             | Command::Close
             | Command::Purge(_)
             | Command::Compact(_)
+            | Command::StopCompaction(_)
             | Command::Inspect(_)
             | Command::Rename { .. }
             | Command::Restore(_)
@@ -185,7 +186,7 @@ impl App {
         self.drafts.remove(from);
         let id = match from {
             DraftOf::Session(id) => id.clone(),
-            DraftOf::NewSession | DraftOf::Prompt(_) => {
+            DraftOf::NewSession | DraftOf::Prompt(_) | DraftOf::Rewrite => {
                 let id = format!("n{}", self.sessions.len());
                 self.sessions.push(Session::new(&id));
                 SessionId::from(id)

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use super::script::{Screen, commands, settings};
 use super::world::listed;
 use crate::app::command::Command;
-use crate::app::notice::Notice;
+use crate::app::notice::{Notice, Refused};
 use crate::base::id::SessionId;
 use crate::domain::session::entry::SessionIndexEntry;
+use crate::domain::session::event::Origin;
 use crate::domain::turn::status::TurnStatus;
 use crate::tui::state::Focus;
 use crate::tui::state::list::tree::Shown;
-use crate::tui::state::settings::{Access, Settings};
+use crate::tui::state::settings::{Access, Deleted, Settings};
 
 fn ids(ids: &[&str]) -> Vec<SessionId> {
     ids.iter().map(|id| SessionId::from(*id)).collect()
@@ -112,4 +113,56 @@ fn reading_only_puts_nothing_away() {
     screen.tell(Notice::IndexChanged { session: SessionId::from("s1"), entry });
     assert_eq!(commands(screen.keys("Esc h a")), []);
     assert!(screen.toast().contains("--read-only"), "{}", screen.toast());
+}
+
+#[test]
+fn what_cannot_be_restored_stands_in_the_way_of_nothing_else() {
+    let mut screen = screen();
+    screen.tell(Notice::Deleted(ids(&["g1"])));
+    screen.tell(Notice::Deleted(ids(&["g2"])));
+    assert_eq!(commands(screen.keys("u")), [Command::Restore(ids(&["g2"]))]);
+    let (what, why) = (Refused::Restore(SessionId::from("g2")), "the disk is full".to_owned());
+    screen.tell(Notice::Refused { what, why });
+    assert_eq!(commands(screen.keys("u")), [Command::Restore(ids(&["g1"]))]);
+    assert_eq!(commands(screen.keys("u")), [Command::Restore(ids(&["g2"]))], "once more");
+    assert_eq!(commands(screen.keys("u")), []);
+}
+
+#[test]
+fn where_nothing_that_is_deleted_is_kept_no_way_back_is_promised() {
+    let mut screen = Screen::with(Settings { deleted: Deleted::Destroyed, ..settings() });
+    screen.tell(Notice::Deleted(ids(&["gone"])));
+    assert_eq!(screen.toast(), "Destroyed 1 session");
+    assert_eq!(screen.state.list.undo, []);
+}
+
+#[test]
+fn what_stands_under_another_session_is_put_away_with_that_one_alone() {
+    let mut screen = screen();
+    let mut child = SessionIndexEntry::clone(&listed("s2", TurnStatus::Completed));
+    child.origin = Some(Origin::Subagent);
+    child.parent_session = Some(SessionId::from("s1"));
+    let session = child.session_id.clone();
+    screen.tell(Notice::IndexChanged { session: session.clone(), entry: Some(Arc::new(child)) });
+    screen.state.list.selected = Some(session.clone());
+    assert_eq!(commands(screen.keys("a")), []);
+    assert!(screen.toast().contains("the session above it"), "{}", screen.toast());
+    screen.state.list.marks = [session, SessionId::from("s3")].into();
+    assert_eq!(commands(screen.keys("a")), [archive(&["s3"], true)]);
+}
+
+#[test]
+fn a_field_of_one_line_takes_no_text_that_is_too_long_for_it() {
+    let mut screen = screen();
+    screen.keys("r");
+    screen.pastes(&"x".repeat(5_000));
+    assert!(screen.toast().contains("Nothing was inserted"), "{}", screen.toast());
+    screen.pastes(" and more");
+    let renamed = commands(screen.keys("Enter"));
+    let [Command::Rename { title, .. }] = &renamed[..] else { panic!("{renamed:?}") };
+    assert!(title.ends_with(" and more") && title.len() < 100, "{title}");
+    screen.keys("/");
+    screen.pastes(&"x".repeat(5_000));
+    let filter = screen.state.list.filter.as_ref().expect("it is typed");
+    assert!(filter.field.is_empty());
 }

@@ -155,6 +155,18 @@ fn what_was_typed_before_the_draft_came_survives_switching_away_and_quitting() {
 }
 
 #[test]
+fn what_was_typed_before_the_draft_came_is_saved_where_there_is_none_and_one_came_back() {
+    let mut screen = Screen::showing(&ended("s1"));
+    screen.keys("Ctrl-N");
+    screen.types("stray");
+    screen.open(&ended("s1"));
+    screen.keys("Ctrl-N");
+    assert_eq!(screen.text(), "stray");
+    screen.tell(Notice::Draft { of: DraftOf::NewSession, draft: Draft::default() });
+    assert_eq!(commands(screen.wait(500)), [saved(DraftOf::NewSession, "stray")]);
+}
+
+#[test]
 fn leaving_before_the_draft_came_puts_what_was_typed_behind_it() {
     let mut screen = Screen::showing(&ended("s1"));
     screen.keys("Ctrl-N");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::script::{Screen, commands, settings};
 use super::world::ended;
-use crate::app::command::{Command, Inspect, InspectWhat};
+use crate::app::command::{Command, Inspect, InspectWhat, TextOf};
 use crate::app::notice::{EventLine, Inspected, Notice};
 use crate::app::paged::Paged;
 use crate::base::clock::Timestamp;
@@ -25,7 +25,7 @@ pub(super) fn lines(turn: &TurnId, count: u64) -> Notice {
     Notice::Inspected(Inspected::Events { turn: turn.clone(), events: Ok(lines.collect()) })
 }
 
-fn text(turn: &TurnId, what: InspectWhat, text: &str) -> Notice {
+fn text(turn: &TurnId, what: TextOf, text: &str) -> Notice {
     let text = Ok(Arc::new(Paged::new(text.to_owned())));
     Notice::Inspected(Inspected::Text { turn: turn.clone(), what, text })
 }
@@ -56,8 +56,8 @@ fn screen() -> (Screen, TurnId) {
 #[test]
 fn an_event_opens_scrolls_is_copied_and_closes() {
     let (mut screen, turn) = screen();
-    let what = InspectWhat::Event(2);
-    assert_eq!(commands(screen.keys("j Enter")), asks(&turn, what));
+    let what = TextOf::Event(2);
+    assert_eq!(commands(screen.keys("j Enter")), asks(&turn, InspectWhat::Text(what)));
     screen.tell(text(&turn, what, "{\n}"));
     assert_eq!(screen.keys("y"), [Effect::Copy { text: "{\n}".into() }]);
     screen.keys("j");
@@ -73,9 +73,9 @@ fn the_request_of_a_model_call_is_shown_from_any_of_its_events() {
     let (mut screen, turn) = screen();
     assert_eq!(commands(screen.keys("r")), []);
     assert!(screen.toast().contains("No model call"), "{}", screen.toast());
-    assert_eq!(commands(screen.keys("j r")), asks(&turn, InspectWhat::Request(1)));
+    assert_eq!(commands(screen.keys("j r")), asks(&turn, InspectWhat::Text(TextOf::Request(1))));
     let why = "not there".to_owned();
-    let what = InspectWhat::Request(1);
+    let what = TextOf::Request(1);
     screen.tell(Notice::Inspected(Inspected::Text { turn, what, text: Err(why.clone()) }));
     let page = view(&screen).page.as_ref().expect("a page");
     assert_eq!(page.text, Fetched::Failed(why));
@@ -88,11 +88,11 @@ fn what_comes_late_or_for_another_turn_changes_nothing() {
     screen.keys("Enter");
     let before = screen.state.overlay.clone();
     screen.tell(lines(&other, 9));
-    screen.tell(text(&other, InspectWhat::Event(1), "x"));
-    screen.tell(text(&turn, InspectWhat::Event(3), "x"));
+    screen.tell(text(&other, TextOf::Event(1), "x"));
+    screen.tell(text(&turn, TextOf::Event(3), "x"));
     assert_eq!(screen.state.overlay, before);
     screen.keys("Esc Esc");
-    screen.tell(text(&turn, InspectWhat::Event(1), "x"));
+    screen.tell(text(&turn, TextOf::Event(1), "x"));
     assert_eq!(screen.state.overlay, None);
 }
 

@@ -186,6 +186,10 @@ impl Monitor {
                 assert_eq!(pressed, Some(key("k")));
                 assert_eq!(self.last_key.map(|(key, _)| key), Some(key("Ctrl-X")));
             }
+            Command::StopCompaction(_) => {
+                let twice = pressed == Some(key("Esc"));
+                assert!(twice || pressed == Some(key("Ctrl-C")), "{pressed:?}");
+            }
             Command::Rename { .. } | Command::Purge(_) | Command::Unsent(Unsent::Edit { .. }) => {
                 assert_eq!(pressed, Some(key("Enter")));
             }

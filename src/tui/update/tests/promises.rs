@@ -40,7 +40,7 @@ enum Step {
     Resize(u16),
 }
 
-const KEYS: [&str; 42] = [
+const KEYS: [&str; 43] = [
     "y",
     "n",
     "N",
@@ -78,6 +78,7 @@ const KEYS: [&str; 42] = [
     "Alt-Up",
     "Alt-Up",
     "Alt-S",
+    "Alt-W",
     "r",
     "e",
     "f",
@@ -86,7 +87,7 @@ const KEYS: [&str; 42] = [
 ];
 
 /// Ways to where something can be decided.
-const SCRIPTS: [&[&str]; 8] = [
+const SCRIPTS: [&[&str]; 9] = [
     &["Ctrl-T", "Enter"],
     &["Ctrl-T", "j", "Enter"],
     &["Ctrl-C", "Ctrl-Y"],
@@ -95,6 +96,7 @@ const SCRIPTS: [&[&str]; 8] = [
     &["Esc", "Esc"],
     &["i", "Enter"],
     &["i", "Alt-Up"],
+    &["i", "Alt-W"],
 ];
 
 fn any_step() -> impl Strategy<Value = Step> {
@@ -262,10 +264,15 @@ impl Run {
         if let Some(Overlay::Reason(reason)) = &state.overlay {
             all.push_str(&reason.field.text());
         }
+        if let Some(Overlay::Rewrite(rewrite)) = &state.overlay {
+            all.push_str(&rewrite.field.text());
+        }
         all.push_str(&self.app.disk());
         for command in &self.app.queue {
             match command {
-                Command::Remember(text) => all.push_str(text),
+                Command::Remember(text) | Command::Unsent(Unsent::Edit { text, .. }) => {
+                    all.push_str(text);
+                }
                 Command::SaveDraft { draft, .. }
                 | Command::AppendDraft { typed: draft, .. }
                 | Command::Fork { draft, .. }

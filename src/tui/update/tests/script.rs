@@ -23,7 +23,7 @@ use crate::tui::state::folds::Fold;
 use crate::tui::state::item::Body;
 use crate::tui::state::list::Row;
 use crate::tui::state::prompts::{Room, Stage};
-use crate::tui::state::settings::{Access, Motion, NotifyWhen, Settings};
+use crate::tui::state::settings::{Access, Deleted, Motion, NotifyWhen, Settings};
 use crate::tui::state::{Now, State};
 use crate::tui::update::{start, update};
 
@@ -47,6 +47,7 @@ pub(super) fn settings() -> Settings {
     Settings {
         keymap: Arc::new(Keymap::new(None).expect("the default keys are right")),
         access: Access::Full,
+        deleted: Deleted::Kept,
         motion: Motion::Full,
         notify: NotifyWhen::Unfocused,
         zone: jiff::tz::TimeZone::UTC,
@@ -64,7 +65,8 @@ impl Screen {
         let at = Now { elapsed: now, wall: Timestamp::from_ms(0) };
         let mut state = State::new(settings, Size::new(120, 40), at);
         let effects = start(&mut state, None);
-        assert_eq!(effects, [Effect::App(Command::LoadDraft(DraftOf::NewSession))]);
+        let drafts = [DraftOf::NewSession, DraftOf::Rewrite];
+        assert_eq!(commands(effects), drafts.map(Command::LoadDraft));
         let mut screen = Self { state, layout: Layout::default(), is_drawn: true, now };
         screen.tell(Notice::Draft { of: DraftOf::NewSession, draft: Draft::default() });
         screen

@@ -1,6 +1,6 @@
 //! What is sent while it cannot be delivered waits, is seen, and comes back when it is asked for.
 
-use super::script::{Screen, commands};
+use super::script::{Screen, commands, settings};
 use super::world::{Session, asking, ended, running};
 use crate::app::command::{Command, Draft, DraftOf, Unsent};
 use crate::app::notice::{Notice, Refused, UnsentMessage};
@@ -196,6 +196,12 @@ fn a_text_that_waits_behind_what_is_held_is_not_said_to_be_sent() {
     }
 }
 
+/// What leaving the text of a waiting message does: it is in the history, and no draft any more.
+fn left(text: &str) -> [Command; 2] {
+    let removed = Command::SaveDraft { of: DraftOf::Rewrite, draft: Draft::default() };
+    [Command::Remember(text.to_owned()), removed]
+}
+
 fn rewritten(session: &Session, event: &str, text: &str) -> Command {
     let (session, event) = (session.id.clone(), EventId::from(event));
     Command::Unsent(Unsent::Edit { session, event, text: text.to_owned() })
@@ -212,9 +218,9 @@ fn a_waiting_message_is_edited_in_its_place_and_the_draft_stays() {
     screen.types(" and");
     screen.keys("Alt-Enter");
     screen.types("more");
-    let kept = Command::Remember("two and\nmore".to_owned());
     let edited = rewritten(&session, "e2", "two and\nmore");
-    assert_eq!(commands(screen.keys("Enter")), [kept, edited]);
+    let [kept, removed] = left("two and\nmore");
+    assert_eq!(commands(screen.keys("Enter")), [kept, removed, edited]);
     assert_eq!((screen.text().as_str(), &screen.state.overlay), ("draft", &None));
 }
 
@@ -244,7 +250,7 @@ fn what_was_written_for_a_message_that_has_gone_is_in_the_history() {
     screen.types("!");
     let (id, messages) = (session.id.clone(), Vec::new());
     let told = commands(screen.tell(Notice::UnsentChanged { session: id, messages }));
-    assert_eq!(told, [Command::Remember("one!".to_owned())]);
+    assert_eq!(told, left("one!"));
     assert_eq!(screen.state.overlay, None);
     assert!(screen.toast().contains("on its way"), "{}", screen.toast());
     screen.keys("Up");
@@ -260,6 +266,85 @@ fn an_edit_that_is_left_changes_nothing_and_one_to_nothing_is_refused() {
     assert_eq!(commands(screen.keys("Enter")), []);
     assert!(screen.toast().contains("Alt-Up"), "{}", screen.toast());
     screen.types("two");
-    assert_eq!(commands(screen.keys("Esc")), [Command::Remember("two".to_owned())]);
+    assert_eq!(commands(screen.keys("Esc")), left("two"));
     assert_eq!(screen.state.conversation.unsent[0].text, "one");
+}
+
+/// What stands in a draft, with the caret at its end.
+fn draft(text: &str) -> Draft {
+    Draft { text: text.to_owned(), caret: text.len(), pastes: vec![] }
+}
+
+#[test]
+fn what_is_being_written_for_a_waiting_message_survives_a_kill_and_an_end_from_outside() {
+    let session = ended("s1");
+    let mut screen = Screen::showing(&session);
+    waits(&mut screen, &session, &[("one", true)]);
+    screen.keys("Alt-W");
+    assert_eq!(commands(screen.wait(1_000)), [], "nothing was typed");
+    screen.types("!");
+    let saved = Command::SaveDraft { of: DraftOf::Rewrite, draft: draft("one!") };
+    assert_eq!(commands(screen.wait(500)), [saved]);
+    assert_eq!(commands(screen.wait(5_000)), [], "it is on the disk");
+    let ended = commands(crate::tui::update::end(&mut screen.clone().state));
+    assert_eq!(ended, left("one!"));
+    assert_eq!(commands(screen.keys("Esc")), left("one!"));
+}
+
+#[test]
+fn what_a_killed_program_left_of_an_edit_is_in_the_history() {
+    let mut screen = Screen::new();
+    let found = || Notice::Draft { of: DraftOf::Rewrite, draft: draft("one!") };
+    assert_eq!(commands(screen.tell(found())), left("one!"));
+    assert!(screen.toast().contains("in the history"), "{}", screen.toast());
+    screen.keys("Up");
+    assert_eq!(screen.text(), "one!");
+    let access = crate::tui::state::settings::Access::ReadOnly;
+    let mut view = Screen::with(crate::tui::state::settings::Settings { access, ..settings() });
+    assert_eq!(commands(view.tell(found())), [], "somebody else may be writing it");
+    assert_eq!(view.toast(), "");
+}
+
+#[test]
+fn a_refused_message_leaves_the_draft_of_a_session_that_is_not_on_screen() {
+    let (session, other) = (ended("s1"), ended("s2"));
+    let mut screen = Screen::showing(&session);
+    waits(&mut screen, &session, &[("one", false)]);
+    screen.types("rest");
+    screen.keys("Alt-Up");
+    screen.open(&other);
+    let load = Command::LoadDraft(of(&session));
+    assert_eq!(commands(screen.tell(refused(&session, "e1"))), std::slice::from_ref(&load));
+    let kept = || Notice::Draft { of: of(&session), draft: draft("one\nrest") };
+    let saved = Command::SaveDraft { of: of(&session), draft: draft("rest") };
+    assert_eq!(commands(screen.clone().tell(kept())), std::slice::from_ref(&saved));
+    // Back there before it came.
+    screen.keys("Shift-Tab Shift-Tab");
+    screen.state.focus = crate::tui::state::Focus::List;
+    screen.state.list.selected = Some(session.id.clone());
+    assert!(commands(screen.keys("Enter")).contains(&load));
+    screen.tell(kept());
+    screen.tell(kept());
+    assert_eq!(screen.text(), "rest");
+    assert_eq!(commands(screen.wait(500)), [saved]);
+}
+
+#[test]
+fn a_refused_message_leaves_the_draft_behind_a_text_of_the_history() {
+    let session = ended("s1");
+    let mut screen = Screen::showing(&session);
+    screen.types("sent before");
+    screen.keys("Ctrl-C");
+    screen.wait(500);
+    waits(&mut screen, &session, &[("one", false)]);
+    screen.types("rest");
+    screen.keys("Alt-Up Up Up");
+    assert_eq!(screen.text(), "sent before");
+    screen.tell(refused(&session, "e1"));
+    screen.keys("Down");
+    assert_eq!(screen.text(), "rest");
+    let Some(Command::SaveDraft { draft, .. }) = commands(screen.wait(500)).pop() else {
+        panic!("it is not saved")
+    };
+    assert_eq!(draft.text, "rest");
 }

@@ -10,18 +10,22 @@ use crate::base::id::{EventId, SessionId, ToolCallId, TurnId};
 use crate::domain::agent::Execution;
 use crate::domain::json::Json;
 use crate::domain::question::Answer;
+use crate::domain::session::entry::SessionIndexEntry;
 use crate::domain::tool::{Cut, ResultMetadata};
 use crate::domain::turn::event::{
     ModelCallFailed, ModelStep, ResultSource, ToolResultData, TurnFact, TurnFailed,
 };
 use crate::domain::turn::step::StepEvent;
+use crate::tui::editor::{Editor, Shape};
 use crate::tui::layout::layout;
 use crate::tui::rows::dialog;
 use crate::tui::scenes::{self, Turn, call};
 use crate::tui::state::State;
 use crate::tui::state::form::Form;
 use crate::tui::state::keys::Arming;
-use crate::tui::state::overlay::{About, Confirm, Events, Fetched, Full, Overlay, Waiting};
+use crate::tui::state::overlay::{
+    About, Confirm, Events, Fetched, Full, Overlay, Rewrite, Safety, Waiting,
+};
 use crate::tui::state::settings::{Access, Settings};
 use crate::tui::state::status::Tone;
 
@@ -266,6 +270,49 @@ fn a_view_shows_no_keys_for_what_it_cannot_do() {
     let shown = screen(&page, NORMAL);
     assert!(row_with(&shown, "One more").contains("waits"), "who knows who holds it: {shown}");
     assert!(!shown.contains("Alt-"), "{shown}");
+}
+
+#[test]
+fn a_message_that_could_not_be_delivered_says_why() {
+    let mut state = scenery::full(NORMAL, vec![scenery::worked()]);
+    let session = SessionId::from(scenes::SESSION);
+    let mut entry = SessionIndexEntry::clone(state.list.entry(&session).expect("listed"));
+    entry.last_error = Some("there is no model lab/tiny\ncaused by nothing".to_owned());
+    state.list.put(&Arc::new(entry));
+    assert!(!screen(&state, NORMAL).contains("not delivered"), "nothing waits");
+    state.conversation.unsent =
+        vec![UnsentMessage { id: EventId::from("e1"), text: "One more".to_owned(), held: true }];
+    let shown = screen(&state, NORMAL);
+    row_with(&shown, "not delivered: there is no model lab/tiny");
+    row_with(&shown, "One more");
+    row_with(&shown, "takes back");
+}
+
+#[test]
+fn no_key_is_offered_that_does_nothing() {
+    let mut state = scenery::full(NORMAL, vec![scenery::worked()]);
+    let message =
+        |id: &str| UnsentMessage { id: EventId::from(id), text: id.to_owned(), held: true };
+    state.conversation.unsent = vec![message("e1"), message("e2")];
+    let rewrite = |event: &str, now: &str| {
+        Overlay::Rewrite(Rewrite {
+            session: SessionId::from(scenes::SESSION),
+            event: EventId::from(event),
+            was: event.to_owned(),
+            field: Editor::with_text(Shape::Page, now),
+            safety: Safety::default(),
+        })
+    };
+    for (overlay, offers) in
+        [(rewrite("e2", "e2"), true), (rewrite("e2", "e2!"), false), (rewrite("e1", "e1"), false)]
+    {
+        state.overlay = Some(overlay);
+        assert_eq!(screen(&state, NORMAL).contains("the one before"), offers);
+    }
+    let mut idle = scenes::conversation(NORMAL, Vec::new());
+    idle.overlay = Some(Overlay::Waiting(Waiting::default()));
+    let shown = screen(&idle, NORMAL);
+    assert!(shown.contains("Nothing waits") && !shown.contains("go there"), "{shown}");
 }
 
 #[test]

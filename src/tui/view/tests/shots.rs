@@ -8,8 +8,8 @@ use ratatui::style::{Color, Modifier};
 
 use super::scenery::{self, armed, asks, full, list, open, opening, questions, worked};
 use super::{drawn, painted, screen, styled};
-use crate::app::command::InspectWhat;
 use crate::app::command::SortBy;
+use crate::app::command::TextOf;
 use crate::app::notice::{EventLine, UnsentMessage};
 use crate::app::paged::Paged;
 use crate::base::id::{EventId, SessionId, TurnId};
@@ -25,7 +25,7 @@ use crate::tui::state::list::filter::Filter;
 use crate::tui::state::list::tree::Shown;
 use crate::tui::state::overlay::{
     About, Codes, Confirm, EventPage, Events, Fetched, Full, Help, Overlay, Purge, Reason, Rewrite,
-    Waiting,
+    Safety, Waiting,
 };
 use crate::tui::state::status::{LastRun, Tone};
 use crate::tui::state::turns::ModelWait;
@@ -342,6 +342,7 @@ fn a_message_that_waits_is_edited_in_its_place() {
             event: EventId::from("e1"),
             was: "First the store.".to_owned(),
             field: Editor::with_text(Shape::Page, "First the store.\nThen the tests."),
+            safety: Safety::default(),
         }));
         check(name, &state, size);
     }
@@ -417,7 +418,7 @@ fn the_event_view_shows_the_log_of_a_turn_and_each_event_whole() {
         "ab ".repeat(90)
     );
     let page = EventPage {
-        what: InspectWhat::Request(3),
+        what: TextOf::Request(3),
         text: Fetched::There(Arc::new(Paged::new(json))),
         scroll: 1,
     };
