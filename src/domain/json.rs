@@ -252,8 +252,11 @@ fn without_spaces(json: &str) -> String {
 /// Whether valid JSON holds an escape for half of a surrogate pair without its other half.
 #[must_use]
 pub fn has_lone_surrogate(json: &str) -> bool {
+    // Most lines hold no escape at all, and the search for two letters is dear to set up.
+    let Some(first) = memchr::memchr(b'\\', json.as_bytes()) else { return false };
+    let from = json.as_bytes().get(first..).unwrap_or_default();
     let mut low_is_due_at = None;
-    memchr::memmem::find_iter(json.as_bytes(), b"\\u").any(|at| {
+    memchr::memmem::find_iter(from, b"\\u").map(|at| first + at).any(|at| {
         let before = json.as_bytes().get(..at).unwrap_or_default();
         let slashes = before.iter().rev().take_while(|&&byte| byte == b'\\').count();
         if slashes % 2 == 1 {
