@@ -329,8 +329,9 @@ fn load_older(repo: &TurnRepo, state: &SessionState, first: usize, telling: &Tel
 /// Reads turns that have ended, the latest first, on this thread and without keeping them.
 fn load(repo: &TurnRepo, turns: &[SessionTurn]) -> Vec<LoadedTurn> {
     let loaded = turns.iter().rev().map(|turn| {
-        let content = match repo.scan(&turn.id) {
-            Ok(stored) => Ok(ended_view(stored.events.len(), stored.state)),
+        let mut events = 0;
+        let content = match repo.scan(&turn.id, |_| events += 1) {
+            Ok(state) => Ok(ended_view(events, state)),
             Err(error) => Err(error.to_string()),
         };
         LoadedTurn { id: turn.id.clone(), session_seq: turn.session_seq, content }

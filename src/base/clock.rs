@@ -28,6 +28,22 @@ impl Timestamp {
         Self(ms.clamp(0, MS_MAX))
     }
 
+    /// The moment that a date and a time of day in UTC name; `None` if there is none.
+    pub(super) fn of_utc(civil: &Civil) -> Option<Self> {
+        let [month, day, hour, minute, second] = civil.rest.map(|part| i8::try_from(part).ok());
+        let at = jiff::civil::DateTime::new(
+            civil.year.try_into().ok()?,
+            month?,
+            day?,
+            hour?,
+            minute?,
+            second?,
+            civil.milliseconds.checked_mul(1_000_000)?.try_into().ok()?,
+        );
+        let at = jiff::tz::Offset::UTC.to_timestamp(at.ok()?).ok()?;
+        Some(Self(at.as_millisecond()))
+    }
+
     /// Milliseconds since 1970.
     #[must_use]
     pub fn ms(self) -> i64 {
@@ -48,6 +64,42 @@ impl Timestamp {
     }
 }
 
+/// A date and a time of day, by their digits alone.
+pub(super) struct Civil {
+    pub(super) year: u32,
+    /// Month, day, hour, minute, second.
+    pub(super) rest: [u32; 5],
+    pub(super) milliseconds: u32,
+}
+
+impl Civil {
+    /// Reads a text that is spelled as `picture` shows it: every `d` is a digit, all else is itself. The
+    /// numbers are, in this order, those of a date and a time of day, and perhaps milliseconds.
+    pub(super) fn pictured(text: &str, picture: &str) -> Option<Self> {
+        if text.len() != picture.len() {
+            return None;
+        }
+        let (mut numbers, mut at, mut inside) = ([0_u32; 7], 0, false);
+        for (byte, wanted) in text.bytes().zip(picture.bytes()) {
+            if wanted != b'd' {
+                if byte != wanted {
+                    return None;
+                }
+                at += usize::from(inside);
+                inside = false;
+            } else if byte.is_ascii_digit() {
+                let number = numbers.get_mut(at)?;
+                *number = *number * 10 + u32::from(byte - b'0');
+                inside = true;
+            } else {
+                return None;
+            }
+        }
+        let [year, month, day, hour, minute, second, milliseconds] = numbers;
+        Some(Self { year, rest: [month, day, hour, minute, second], milliseconds })
+    }
+}
+
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = jiff::Timestamp::from_millisecond(self.0).unwrap_or_default();
@@ -60,6 +112,12 @@ impl FromStr for Timestamp {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let malformed = || MalformedTimestamp(text.to_owned());
+        // As we write it, which is nearly always.
+        if let Some(civil) = Civil::pictured(text, "dddd-dd-ddTdd:dd:dd.dddZ")
+            && let Some(at) = Self::of_utc(&civil)
+        {
+            return Ok(at);
+        }
         // The parser takes other spellings of ISO 8601 too.
         let is_dated = text.as_bytes().get(..11).is_some_and(|date| {
             date.iter().zip(b"dddd-dd-ddT").all(|(byte, wanted)| match wanted {
@@ -179,6 +237,28 @@ mod tests {
             assert!(text.parse::<Timestamp>().is_err(), "{text}");
         }
         assert!("2025-11-11T04:36:29Z[UTC]".parse::<Timestamp>().is_err());
+    }
+
+    #[test]
+    fn our_own_spelling_means_what_another_of_the_same_moment_means() {
+        for stem in [
+            "0001-01-01T00:00:00.000",
+            "1969-12-31T23:59:59.999",
+            "2024-02-29T12:00:00.001",
+            "2025-11-11T04:36:29.999",
+            "2025-06-30T23:59:60.000",
+        ] {
+            let ours: Timestamp = format!("{stem}Z").parse().expect("ours");
+            let other: Timestamp = format!("{stem}+00:00").parse().expect("another");
+            assert_eq!(ours, other, "{stem}");
+        }
+        for stem in
+            ["2025-02-29T12:00:00.000", "2025-13-01T12:00:00.000", "2025-01-01T24:00:00.000"]
+        {
+            let ours = format!("{stem}Z").parse::<Timestamp>();
+            assert_eq!(ours.is_err(), format!("{stem}+00:00").parse::<Timestamp>().is_err());
+            assert!(ours.is_err(), "{stem}");
+        }
     }
 
     #[test]

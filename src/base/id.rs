@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::clock::{Clock, Timestamp};
+use crate::base::clock::{Civil, Clock, Timestamp};
 
 pub use event::EventIds;
 
@@ -104,12 +104,6 @@ pub struct MalformedId {
 pub struct IdForm {
     /// The second in which the id was made.
     pub second: Timestamp,
-    /// The year, four digits.
-    pub year: u16,
-    /// The month, from 1.
-    pub month: u8,
-    /// The day of the month, from 1.
-    pub day: u8,
 }
 
 /// Longer than any id with a process id of 20 digits.
@@ -124,9 +118,8 @@ impl FromStr for IdForm {
             return Err(malformed("wrong length or characters"));
         }
         let (stamp, rest) = text.split_at_checked(20).ok_or_else(|| malformed("too short"))?;
-        if !matches_picture(stamp, "dddd-dd-ddTdd-dd-ddZ") {
-            return Err(malformed("no UTC second"));
-        }
+        let civil = Civil::pictured(stamp, "dddd-dd-ddTdd-dd-ddZ")
+            .ok_or_else(|| malformed("no UTC second"))?;
         let mut parts = rest.strip_prefix('-').unwrap_or_default().split('-');
         let (pid, sequence) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
         if parts.next().is_some() || pid.len() < 7 || !all_digits(pid) {
@@ -135,24 +128,9 @@ impl FromStr for IdForm {
         if sequence.len() != 3 || !all_digits(sequence) {
             return Err(malformed("no sequence of 3 digits"));
         }
-        let (date, time) = stamp.split_at_checked(10).ok_or_else(|| malformed("too short"))?;
-        let second: Timestamp = format!("{date}{}", time.replace('-', ":"))
-            .parse()
-            .map_err(|_| malformed("an impossible date or time"))?;
-        let mut numbers = date.split('-').map(|digits| digits.parse::<u16>().unwrap_or(0));
-        let mut next = || numbers.next().unwrap_or(0);
-        let (year, month, day) = (next(), next(), next());
-        let narrow = |number: u16| u8::try_from(number).unwrap_or(0);
-        Ok(Self { second, year, month: narrow(month), day: narrow(day) })
+        let second = Timestamp::of_utc(&civil);
+        Ok(Self { second: second.ok_or_else(|| malformed("an impossible date or time"))? })
     }
-}
-
-fn matches_picture(text: &str, picture: &str) -> bool {
-    text.len() == picture.len()
-        && text.bytes().zip(picture.bytes()).all(|(byte, wanted)| match wanted {
-            b'd' => byte.is_ascii_digit(),
-            _ => byte == wanted,
-        })
 }
 
 fn all_digits(text: &str) -> bool {
@@ -226,9 +204,8 @@ mod tests {
     }
 
     #[test]
-    fn an_id_gives_its_second_and_date() {
+    fn an_id_gives_its_second() {
         let form: IdForm = "2025-11-11T04-36-29Z-0001234-000".parse().expect("a good id");
-        assert_eq!((form.year, form.month, form.day), (2025, 11, 11));
         assert_eq!(form.second.to_string(), "2025-11-11T04:36:29.000Z");
         assert!("2025-11-11T04-36-29Z-12345678901-999".parse::<IdForm>().is_ok());
     }

@@ -152,8 +152,7 @@ impl Sessions {
         let surveyed = self.parts.tasks.spawn_blocking(move || {
             let mut survey = Survey::default();
             for session in &ids {
-                let stored = repo.scan(session);
-                survey.add_session(session, stored.as_ref().map(|stored| &stored.state));
+                survey.add_session(session, repo.scan(session, drop).as_ref());
             }
             for header in headers {
                 survey.add_turn(header);

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures_util::future;
 use tokio_util::sync::CancellationToken;
 
 use crate::base::id::{IdForm, SessionId};
@@ -12,7 +13,7 @@ use crate::domain::session::entry::SessionIndexEntry;
 use crate::sessions::Sessions;
 use crate::sessions::index::{ScanRight, Scanned};
 use crate::store::error::StoreError;
-use crate::store::log::LogKind;
+use crate::store::log::{LogKind, Misplaced};
 
 /// How many entries go to the index at a time: enough that the list does not flicker, few enough
 /// that the first ones come at once.
@@ -50,12 +51,15 @@ impl Sessions {
                 self.parts.tasks.spawn_blocking(move || scan.read_along(&work, &right))
             })
             .collect();
-        for reader in readers {
-            if let Err(error) = reader.await {
-                tracing::error!(%error, "a thread of the scan failed");
-            }
+        let strays = self.parts.repo.store().strays(LogKind::Session);
+        let (ended, strays) = future::join(future::join_all(readers), strays).await;
+        for error in ended.into_iter().filter_map(Result::err) {
+            tracing::error!(%error, "a thread of the scan failed");
         }
-        self.add_misplaced(&right, total).await;
+        match strays {
+            Ok(strays) => add_misplaced(&right, total, &strays.misplaced),
+            Err(error) => tracing::warn!(%error, "sessions in wrong folders are not looked for"),
+        }
         right.end(None);
         Ok(())
     }
@@ -73,26 +77,6 @@ impl Sessions {
         }
     }
 
-    /// Sessions in wrong folders cannot be read by their ids; their entries say where they are.
-    async fn add_misplaced(&self, right: &ScanRight, total: usize) {
-        let misplaced = match self.parts.repo.store().strays(LogKind::Session).await {
-            Ok(strays) => strays.misplaced,
-            Err(error) => {
-                tracing::warn!(%error, "sessions in wrong folders are not looked for");
-                return;
-            }
-        };
-        if misplaced.is_empty() {
-            return;
-        }
-        right.expect(total + misplaced.len());
-        let entries = misplaced.iter().map(|stray| {
-            let entry = errored(&SessionId::from(stray.log.id()), stray);
-            Some(Scanned { entry, offset: 0 })
-        });
-        right.take(entries.collect());
-    }
-
     /// Reads sessions until none is left.
     fn read_along(&self, work: &Work, right: &ScanRight) {
         loop {
@@ -108,19 +92,17 @@ impl Sessions {
 
     /// What the logs say of a session, read on this thread; nothing if it is gone.
     fn scan_one(&self, session: &SessionId) -> Option<Scanned> {
-        let state = match self.parts.repo.scan(session) {
-            Ok(stored) => stored.state,
+        let state = match self.parts.repo.scan(session, drop) {
+            Ok(state) => state,
             Err(StoreError::NotFound(_)) => return None,
             Err(error) => return Some(Scanned { entry: errored(session, &error), offset: 0 }),
         };
         let Some(latest) = state.latest() else {
             return Some(Scanned { entry: SessionIndexEntry::new(&state, None), offset: 0 });
         };
-        Some(match self.parts.turn_logs.scan(&latest.id) {
-            Ok(turn) => Scanned {
-                entry: SessionIndexEntry::new(&state, Some(&turn.state)),
-                offset: turn.events.len() as u64,
-            },
+        let mut offset = 0;
+        Some(match self.parts.turn_logs.scan(&latest.id, |_| offset += 1) {
+            Ok(turn) => Scanned { entry: SessionIndexEntry::new(&state, Some(&turn)), offset },
             Err(error) => {
                 let error = error.to_string();
                 Scanned { entry: SessionIndexEntry::with_damaged_turn(&state, error), offset: 0 }
@@ -166,6 +148,19 @@ impl Work {
         }
         self.sessions.get(self.next.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// Sessions in wrong folders cannot be read by their ids; their entries say where they are.
+fn add_misplaced(right: &ScanRight, total: usize, misplaced: &[Misplaced]) {
+    if misplaced.is_empty() {
+        return;
+    }
+    right.expect(total + misplaced.len());
+    let entries = misplaced.iter().map(|stray| {
+        let entry = errored(&SessionId::from(stray.log.id()), stray);
+        Some(Scanned { entry, offset: 0 })
+    });
+    right.take(entries.collect());
 }
 
 fn errored(session: &SessionId, error: &dyn std::error::Error) -> SessionIndexEntry {

@@ -41,10 +41,11 @@ use crate::store::jsonl::append::Lines;
 use crate::store::jsonl::files::Files;
 use crate::store::jsonl::live::{Claim, Live, Taken};
 use crate::store::jsonl::logs::{Left, Logs};
-use crate::store::jsonl::writer::{Writer, join};
+use crate::store::jsonl::writer::Writer;
 use crate::store::lock::InstanceLock;
 use crate::store::log::{
-    Inspection, Location, LogId, LogKind, Record, Removed, Revision, SetAside, Snapshot, Strays,
+    Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, SetAside, Snapshot,
+    Strays, join,
 };
 use crate::store::seam::{LogStore, LogWriter};
 use crate::store::work_dir::WorkDir;
@@ -189,7 +190,7 @@ impl LogStore for Store {
         self.run(move |logs| logs.inspect(&log)).await
     }
 
-    fn scan(&self, log: &LogId) -> Result<Inspection, StoreError> {
+    fn scan(&self, log: &LogId) -> Result<LogText, StoreError> {
         self.0.read(log, self.0.extent(log))
     }
 
@@ -308,7 +309,7 @@ mod tests {
         file.write_all(b"{\"an append\":").expect("under way");
         // It began when nobody owned the log.
         let read = store.0.read(&turn(0), Extent::Cold).expect("readable");
-        assert_eq!((read.records, read.torn), (records(0..2), None));
+        assert_eq!((read.records(), read.torn), (Ok(records(0..2)), None));
         drop(writer);
         assert!(store.0.read(&turn(0), Extent::Cold).expect("readable").torn.is_some());
     }

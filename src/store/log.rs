@@ -32,13 +32,15 @@ impl LogKind {
     }
 }
 
+/// How much of an id is its day.
+const DAY_BYTES: usize = 10;
+
 /// The name of a log: its kind and an id whose form has been checked, so that a path may be made
 /// of it. Sorts by kind, then by the time at which the log was made.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogId {
     kind: LogKind,
     id: Arc<str>,
-    form: IdForm,
 }
 
 impl LogId {
@@ -47,8 +49,8 @@ impl LogId {
     /// # Errors
     /// [`MalformedId`] for everything that has not the whole form of an id.
     pub fn new(kind: LogKind, id: &str) -> Result<Self, MalformedId> {
-        let form = id.parse()?;
-        Ok(Self { kind, id: Arc::from(id), form })
+        let _checked: IdForm = id.parse()?;
+        Ok(Self { kind, id: Arc::from(id) })
     }
 
     /// The log of a session.
@@ -79,10 +81,10 @@ impl LogId {
         &self.id
     }
 
-    /// The checked parts of the id.
+    /// The day on which the log was made, as the id begins: `YYYY-MM-DD`.
     #[must_use]
-    pub fn form(&self) -> IdForm {
-        self.form
+    pub fn day(&self) -> &str {
+        self.id.get(..DAY_BYTES).unwrap_or_default()
     }
 }
 
@@ -260,6 +262,64 @@ impl Inspection {
     }
 }
 
+/// The records as lines.
+pub(super) fn join(records: &[Record]) -> Vec<u8> {
+    let size = records.iter().map(|record| record.0.len() + 1).sum();
+    let mut lines = Vec::with_capacity(size);
+    for record in records {
+        lines.extend_from_slice(record.as_bytes());
+        lines.push(b'\n');
+    }
+    lines
+}
+
+/// A log as its text, of which nothing has been looked at but where the lines end: for readers that
+/// check more than [`Record::new`] does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogText {
+    /// The whole lines, one for each record, each with its end.
+    text: Bytes,
+    /// What was read.
+    pub revision: Revision,
+    /// What was left out at the end; it goes when the log is opened for writing.
+    pub torn: Option<Torn>,
+}
+
+impl LogText {
+    /// The text up to its last line's end; what follows is torn.
+    #[must_use]
+    pub fn new(mut text: Bytes, revision: Revision) -> Self {
+        let whole = memchr::memrchr(b'\n', &text).map_or(0, |end| end + 1);
+        let torn = text.len() - whole;
+        let torn = (torn > 0).then_some(Torn { offset: whole as u64, bytes: torn as u64 });
+        text.truncate(whole);
+        Self { text, revision, torn }
+    }
+
+    /// The lines in their order, without their ends.
+    pub fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        memchr::memchr_iter(b'\n', &self.text).map(move |end| {
+            let line = self.text.get(start..end).unwrap_or_default();
+            start = end + 1;
+            line
+        })
+    }
+
+    /// The lines as records, which share one buffer.
+    ///
+    /// # Errors
+    /// The number (from 1) of the first line that is no record, and why.
+    pub fn records(&self) -> Result<Vec<Record>, (u64, MalformedRecord)> {
+        let numbered = (1..).zip(self.lines());
+        numbered
+            .map(|(number, line)| {
+                Record::of_line(self.text.slice_ref(line)).map_err(|why| (number, why))
+            })
+            .collect()
+    }
+}
+
 /// What a list needs of a log: its header and its revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
@@ -288,6 +348,20 @@ mod tests {
 
     fn check_refused(line: &str, why: &MalformedRecord) {
         assert_eq!(Record::new(line.to_owned()).as_ref(), Err(why), "{line:?}");
+    }
+
+    #[test]
+    fn a_text_is_its_whole_lines_and_looks_into_none() {
+        let text = |bytes: &'static [u8]| LogText::new(Bytes::from_static(bytes), Revision([0; 5]));
+        let torn = text(b"{\"a\":1}\n\nnone\n{\"b\"");
+        assert_eq!(torn.torn, Some(Torn { offset: 14, bytes: 4 }));
+        assert_eq!(torn.lines().collect::<Vec<_>>(), [&b"{\"a\":1}"[..], b"", b"none"]);
+        let (line, why) = torn.records().expect_err("an empty line is no record");
+        assert_eq!((line, matches!(why, MalformedRecord::Json(_))), (2, true));
+        let whole = text(b"{\"a\":1}\n{\"b\":2}\n");
+        assert_eq!(join(&whole.records().expect("records")), b"{\"a\":1}\n{\"b\":2}\n");
+        assert_eq!((whole.torn, text(b"").lines().count()), (None, 0));
+        assert_eq!(text(b"{").torn, Some(Torn { offset: 0, bytes: 1 }));
     }
 
     #[test]

@@ -10,7 +10,8 @@ use async_trait::async_trait;
 use crate::base::clock::Clock;
 use crate::store::error::{FlushError, Place, StoreError};
 use crate::store::log::{
-    Inspection, Location, LogId, LogKind, Record, Removed, Revision, Snapshot, Strays,
+    Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, Snapshot, Strays,
+    join,
 };
 use crate::store::seam::{Durability, LogStore, LogWriter};
 
@@ -108,8 +109,9 @@ impl LogStore for Store {
         Ok(Arc::clone(&self.lock().log(log)?.inspection))
     }
 
-    fn scan(&self, log: &LogId) -> Result<Inspection, StoreError> {
-        Ok(Inspection::clone(&self.lock().log(log)?.inspection))
+    fn scan(&self, log: &LogId) -> Result<LogText, StoreError> {
+        let inspection = Arc::clone(&self.lock().log(log)?.inspection);
+        Ok(LogText::new(join(&inspection.records).into(), inspection.revision))
     }
 
     async fn list(&self, kind: LogKind) -> Result<Vec<LogId>, StoreError> {

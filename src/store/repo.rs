@@ -137,14 +137,20 @@ impl<K: Kind> Repo<K> {
         .await?
     }
 
-    /// As [`read`](Self::read), on this thread and without keeping the result: for a bounded pool
-    /// of threads that goes over thousands of logs.
+    /// As [`read`](Self::read), on this thread and without keeping anything: gives what the events
+    /// amount to, and each of them to `each`. For a bounded pool of threads that goes over thousands
+    /// of logs.
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn scan(&self, id: &K::Id) -> Result<Stored<K>, StoreError> {
-        let place = self.place(id)?;
-        parse(&place, &self.store.scan(&place.log)?)
+    pub fn scan(
+        &self,
+        id: &K::Id,
+        each: impl FnMut(Event<K::Fact>),
+    ) -> Result<K::State, StoreError> {
+        let log = LogId::new(K::KIND, id.borrow())?;
+        let text = self.store.scan(&log)?;
+        replay::<K>(&log, text.lines(), each).map_err(|broken| broken.at(&self.place_of(log)))
     }
 
     /// Reads a log once all that was acknowledged of it is safe on the device.
@@ -198,9 +204,12 @@ impl<K: Kind> Repo<K> {
     }
 
     fn place(&self, id: &K::Id) -> Result<Place, StoreError> {
-        let log = LogId::new(K::KIND, id.borrow())?;
+        Ok(self.place_of(LogId::new(K::KIND, id.borrow())?))
+    }
+
+    fn place_of(&self, log: LogId) -> Place {
         let path = self.store.locate(&log).map(|location| location.path);
-        Ok(Place { log, path })
+        Place { log, path }
     }
 }
 
@@ -271,7 +280,7 @@ fn lines<K: Kind>(
 ) -> Result<Vec<Record>, StoreError> {
     let record = |event: &Event<K::Fact>| {
         let record = Record::new(event.to_line())?;
-        event_of::<K>(place, &record)?;
+        event_of::<K>(&place.log, record.as_bytes())?;
         Ok(record)
     };
     let records = (first..).zip(events);
@@ -283,25 +292,50 @@ fn refused(place: &Place, line: u64, why: Corruption) -> StoreError {
 }
 
 fn parse<K: Kind>(place: &Place, inspection: &Inspection) -> Result<Stored<K>, StoreError> {
-    let corrupt =
-        |line, why| StoreError::Corrupt { place: place.clone(), line, why: Arc::new(why) };
-    let mut events = Vec::with_capacity(inspection.records.len());
+    let Inspection { records, revision, torn, .. } = inspection;
+    let bytes = inspection.bytes() * PARSED_SIZE;
+    let mut events = Vec::with_capacity(records.len());
+    let lines = records.iter().map(Record::as_bytes);
+    let state = replay::<K>(&place.log, lines, |event| events.push(Arc::new(event)))
+        .map_err(|broken| broken.at(place))?;
+    Ok(Stored { events, state, revision: *revision, torn: *torn, bytes })
+}
+
+/// The first line of a log that is no event or cannot follow, from 1, and why.
+struct Broken {
+    line: u64,
+    why: Corruption,
+}
+
+impl Broken {
+    fn at(self, place: &Place) -> StoreError {
+        let Self { line, why } = self;
+        StoreError::Corrupt { place: place.clone(), line, why: Arc::new(why) }
+    }
+}
+
+/// Gives each event of these lines to `each`, and what they amount to.
+fn replay<'a, K: Kind>(
+    log: &LogId,
+    lines: impl Iterator<Item = &'a [u8]>,
+    mut each: impl FnMut(Event<K::Fact>),
+) -> Result<K::State, Broken> {
+    let corrupt = |line, why| Broken { line, why };
     let mut state = None;
-    for (line, record) in (1..).zip(&inspection.records) {
-        let event = event_of::<K>(place, record).map_err(|why| corrupt(line, why))?;
-        fold::<K>(&mut state, &event).map_err(|why| corrupt(line, why))?;
-        events.push(Arc::new(event));
+    for (number, line) in (1..).zip(lines) {
+        let event = event_of::<K>(log, line).map_err(|why| corrupt(number, why))?;
+        fold::<K>(&mut state, &event).map_err(|why| corrupt(number, why))?;
+        each(event);
     }
     let state = state.ok_or_else(|| corrupt(1, Corruption::NoFirstRecord))?;
     K::check_whole(&state).map_err(|why| corrupt(1, why))?;
-    let Inspection { revision, torn, .. } = *inspection;
-    Ok(Stored { events, state, revision, torn, bytes: inspection.bytes() * PARSED_SIZE })
+    Ok(state)
 }
 
-fn event_of<K: Kind>(place: &Place, record: &Record) -> Result<Event<K::Fact>, Corruption> {
-    let event = Event::<K::Fact>::parse_line(record.as_bytes())?;
+fn event_of<K: Kind>(log: &LogId, line: &[u8]) -> Result<Event<K::Fact>, Corruption> {
+    let event = Event::<K::Fact>::parse_line(line)?;
     let id: &str = event.id.borrow();
-    if id == place.log.id() { Ok(event) } else { Err(Corruption::Foreign(id.to_owned())) }
+    if id == log.id() { Ok(event) } else { Err(Corruption::Foreign(id.to_owned())) }
 }
 
 fn fold<K: Kind>(state: &mut Option<K::State>, event: &Event<K::Fact>) -> Result<(), Corruption> {
@@ -323,7 +357,7 @@ mod tests {
     use crate::store::session_repo::SessionRepo;
     use crate::store::turn_repo::TurnRepo;
     use crate::testing::disk::Call;
-    use crate::testing::store::{Home, memory_store};
+    use crate::testing::store::{Home, Kept, memory_store};
     use std::fs;
 
     const TURN: &str = "2026-03-04T05-06-07Z-0000042-000";
@@ -385,7 +419,8 @@ mod tests {
         let (log, reopened) = repo.open(&turn()).await.expect("free");
         assert!(Arc::ptr_eq(&stored, &reopened), "read and parsed once");
         drop(log);
-        assert_eq!(repo.scan(&turn()).expect("readable").events, stored.events);
+        let scanned = Kept::read(&repo, &turn()).expect("readable");
+        assert_eq!((scanned.events, scanned.state), (stored.events.clone(), stored.state.clone()));
         repo.delete(&turn()).await.expect("deleted");
         assert!(matches!(repo.read(&turn()).await, Err(StoreError::NotFound(_))));
     }
@@ -447,7 +482,7 @@ mod tests {
         fs::write(home.file(&log), lines.join("\n") + "\n").expect("written");
         for outcome in [
             repo.read(&turn()).await.map(drop),
-            repo.scan(&turn()).map(drop),
+            repo.scan(&turn(), drop).map(drop),
             repo.open(&turn()).await.map(drop),
         ] {
             let error = outcome.expect_err("damaged").to_string();

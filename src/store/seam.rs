@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use crate::store::error::{FlushError, StoreError};
 use crate::store::log::{
-    Inspection, Location, LogId, LogKind, Record, Removed, Revision, Snapshot, Strays,
+    Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, Snapshot, Strays,
 };
 
 /// When what was written is made to survive a loss of power (`storage.sync`).
@@ -86,12 +86,13 @@ pub trait LogStore: fmt::Debug + Send + Sync {
     /// `NotFound`, `Corrupt`, `Torn` in strict mode, and `Io`.
     async fn inspect(&self, log: &LogId) -> Result<Arc<Inspection>, StoreError>;
 
-    /// As [`inspect`](Self::inspect), on this thread and without keeping the result: for a bounded
-    /// pool of threads that goes over thousands of logs.
+    /// The text of a log, read on this thread and not kept: for a bounded pool of threads that goes
+    /// over thousands of logs. What the lines say is left to whoever reads them as events, who
+    /// checks more than that they are records.
     ///
     /// # Errors
-    /// As `inspect`.
-    fn scan(&self, log: &LogId) -> Result<Inspection, StoreError>;
+    /// As [`inspect`](Self::inspect), without `Corrupt`.
+    fn scan(&self, log: &LogId) -> Result<LogText, StoreError>;
 
     /// The records from number `seq` (from 0) on; none if there are not so many.
     ///

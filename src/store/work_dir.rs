@@ -91,9 +91,9 @@ impl WorkDir {
     /// The dated folder of one log, from its id alone.
     #[must_use]
     pub fn dated(&self, log: &LogId) -> PathBuf {
-        let form = log.form();
-        let date = format!("{:04}/{:02}/{:02}", form.year, form.month, form.day);
-        self.logs(log.kind()).join(date)
+        let mut dated = self.logs(log.kind());
+        dated.push(log.day().replace('-', "/"));
+        dated
     }
 
     /// Holds what was removed and can be restored.

@@ -24,13 +24,37 @@ use std::time::Duration;
 
 use crate::base::clock::{Clock, Entropy, Timestamp};
 use crate::base::tasks::Tasks;
+use crate::domain::event::Event;
 use crate::mailbox::inbox::Inbox;
+use crate::store::error::StoreError;
 use crate::store::jsonl::{self, Options, Parts};
 use crate::store::log::{LogId, LogKind, Record};
 use crate::store::memory;
+use crate::store::repo::{Kind, Repo};
 use crate::store::seam::{LogStore as _, SyncMode};
 use crate::store::work_dir::WorkDir;
 use crate::testing::disk::FaultyDisk;
+
+/// A log as it is stored: its events, and what they amount to.
+#[derive(Debug)]
+pub struct Kept<K: Kind> {
+    /// The events.
+    pub events: Vec<Arc<Event<K::Fact>>>,
+    /// What they amount to.
+    pub state: K::State,
+}
+
+impl<K: Kind> Kept<K> {
+    /// Reads a log on this thread.
+    ///
+    /// # Errors
+    /// As [`Repo::scan`].
+    pub fn read(repo: &Repo<K>, id: &K::Id) -> Result<Self, StoreError> {
+        let mut events = Vec::new();
+        let state = repo.scan(id, |event| events.push(Arc::new(event)))?;
+        Ok(Self { events, state })
+    }
+}
 
 /// A clock that stands still, so that nothing in a test differs by its time.
 #[derive(Clone, Copy, Debug)]

@@ -30,7 +30,7 @@ use crate::store::cache::CacheBounds;
 use crate::store::live_text;
 use crate::store::memory;
 use crate::store::seam::LogStore;
-use crate::store::turn_repo::{StoredTurn, TurnRepo};
+use crate::store::turn_repo::{TurnKind, TurnRepo};
 use crate::testing::agents::{AGENT, ScriptedAgents, ScriptedModels};
 use crate::testing::checker::{ScriptedChecker, ScriptedClassifier};
 use crate::testing::clock::HandClock;
@@ -38,6 +38,7 @@ use crate::testing::fact::{json, model};
 use crate::testing::lines::line;
 use crate::testing::log::SESSION;
 use crate::testing::model::{Reply, ScriptedModel};
+use crate::testing::store::Kept;
 use crate::testing::tools::FakeTool;
 use crate::tools::output::OUTPUT_BYTES;
 use crate::tools::registry::Registry;
@@ -296,8 +297,8 @@ impl World {
         self.stored(turn).state
     }
 
-    fn stored(&self, turn: &TurnId) -> StoredTurn {
-        self.turns.scan(turn).expect("the log can be read")
+    fn stored(&self, turn: &TurnId) -> Kept<TurnKind> {
+        Kept::read(&self.turns, turn).expect("the log can be read")
     }
 
     /// The fake tool with this id.

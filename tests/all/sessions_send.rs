@@ -263,7 +263,7 @@ async fn s13_4_the_reference_stands_before_the_first_advance() {
     let (repo, id, seen) = (world.repo.clone(), session.clone(), Arc::new(Mutex::new(Vec::new())));
     let saw = Arc::clone(&seen);
     world.turns.on_advance(move |turn| {
-        let state = repo.scan(&id).expect("readable").state;
+        let state = repo.scan(&id, drop).expect("readable");
         saw.lock().expect("alone").push((turn.clone(), state.has_turn(turn)));
     });
     let first = world.run(&session, answering("One.")).await;

@@ -49,7 +49,9 @@ pub(super) fn set_aside_feed() -> broadcast::Sender<SetAside> {
 
 impl Files {
     pub(super) fn file(&self, log: &LogId) -> PathBuf {
-        self.work_dir.dated(log).join(format!("{}{SUFFIX}", log.id()))
+        let mut file = self.work_dir.dated(log);
+        file.push([log.id(), SUFFIX].concat());
+        file
     }
 
     pub(super) fn place(&self, log: &LogId) -> Place {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
 use crate::store::disk::{Entry, EntryKind};
 use crate::store::error::IoFailure;
@@ -18,8 +18,7 @@ const LEVELS: usize = 3;
 pub(super) fn list(files: &Files, kind: LogKind) -> Result<Vec<LogId>, IoFailure> {
     let mut logs = Vec::new();
     walk(files, kind, |folder, name| {
-        let log = log_of(kind, &name).filter(|log| files.work_dir.dated(log) == folder);
-        logs.extend(log);
+        logs.extend(log_of(kind, &name).filter(|log| folder.is_of(log)));
     })?;
     logs.sort_unstable();
     Ok(logs)
@@ -53,12 +52,12 @@ pub(super) fn strays(files: &Files, kind: LogKind) -> Result<Strays, IoFailure> 
     let (mut strays, mut placed) = (Strays::default(), BTreeSet::new());
     walk(files, kind, |folder, name| {
         if is_set_aside(&name) {
-            strays.set_aside.push(folder.join(name));
+            strays.set_aside.push(folder.path.join(name));
         } else if let Some(log) = log_of(kind, &name) {
-            if files.work_dir.dated(&log) == folder {
+            if folder.is_of(&log) {
                 placed.insert(log);
             } else {
-                let (found, belongs) = (folder.join(name), files.file(&log));
+                let (found, belongs) = (folder.path.join(name), files.file(&log));
                 strays.misplaced.push(Misplaced { log, found, belongs });
             }
         }
@@ -70,22 +69,43 @@ pub(super) fn strays(files: &Files, kind: LogKind) -> Result<Strays, IoFailure> 
     Ok(strays)
 }
 
+/// A folder in which logs may lie.
+struct Folder {
+    path: PathBuf,
+    /// The day whose logs belong here, as their ids begin.
+    day: Option<String>,
+}
+
+impl Folder {
+    fn new(path: PathBuf, logs: &Path) -> Self {
+        let below = path.strip_prefix(logs).ok().and_then(Path::to_str);
+        let day = below.map(|below| below.replace(MAIN_SEPARATOR, "-"));
+        Self { path, day }
+    }
+
+    fn is_of(&self, log: &LogId) -> bool {
+        self.day.as_deref() == Some(log.day())
+    }
+}
+
 /// Goes over everything in the folders of a kind that is no folder on the way down, whatever it is:
 /// what has the name of a log and is no file is a damaged log.
 fn walk(
     files: &Files,
     kind: LogKind,
-    mut found: impl FnMut(&Path, OsString),
+    mut found: impl FnMut(&Folder, OsString),
 ) -> Result<(), IoFailure> {
-    let mut folders = vec![files.work_dir.logs(kind)];
+    let logs = files.work_dir.logs(kind);
+    let mut folders = vec![logs.clone()];
     for level in 0..=LEVELS {
         let mut below: Vec<PathBuf> = Vec::new();
-        for folder in &folders {
-            for Entry { name, kind } in entries(files, folder)? {
+        for folder in folders {
+            let folder = Folder::new(folder, &logs);
+            for Entry { name, kind } in entries(files, &folder.path)? {
                 if kind == EntryKind::Folder && level < LEVELS {
-                    below.push(folder.join(name));
+                    below.push(folder.path.join(name));
                 } else {
-                    found(folder, name);
+                    found(&folder, name);
                 }
             }
         }

@@ -12,7 +12,7 @@ use crate::store::jsonl::live::{Claim, Live, Registry};
 use crate::store::jsonl::open;
 use crate::store::jsonl::read::{self, Extent};
 use crate::store::jsonl::writer::Writer;
-use crate::store::log::{Inspection, LogId, Revision, Snapshot};
+use crate::store::log::{Inspection, LogId, LogText, Revision, Snapshot};
 
 pub(super) struct Logs {
     pub(super) files: Arc<Files>,
@@ -60,13 +60,15 @@ impl Logs {
     pub(super) fn inspect(&self, log: &LogId) -> Result<Arc<Inspection>, StoreError> {
         let extent = self.extent(log);
         let revision = self.revision(log, extent)?;
-        self.cache.get_or_read(log, revision, || self.read(log, extent))
+        self.cache.get_or_read(log, revision, || {
+            read::inspect(&self.files.place(log), &self.read(log, extent)?)
+        })
     }
 
-    pub(super) fn read(&self, log: &LogId, extent: Extent) -> Result<Inspection, StoreError> {
+    pub(super) fn read(&self, log: &LogId, extent: Extent) -> Result<LogText, StoreError> {
         let found = read::read(&self.files, log, extent);
         let torn =
-            matches!(found, Ok(Inspection { torn: Some(_), .. }) | Err(StoreError::Torn { .. }));
+            matches!(found, Ok(LogText { torn: Some(_), .. }) | Err(StoreError::Torn { .. }));
         match (extent, self.extent(log)) {
             // A writer has come meanwhile; what looks torn was its append under way.
             (Extent::Cold, live @ Extent::Live(_)) if torn => read::read(&self.files, log, live),

@@ -9,7 +9,7 @@ use crate::store::disk::{self, Open};
 use crate::store::error::{Corruption, IoFailure, Place, StoreError};
 use crate::store::jsonl::files::{Files, revision_of};
 use crate::store::jsonl::options::TornTail;
-use crate::store::log::{Inspection, LogId, Record, Revision, Snapshot, Torn};
+use crate::store::log::{Inspection, LogId, LogText, Record, Revision, Snapshot, Torn};
 
 /// What a snapshot reads at first. Headers of sessions are far smaller; the first record of a turn
 /// holds a system prompt and the descriptions of tools, and may need a second look.
@@ -37,16 +37,12 @@ pub(super) fn revision(files: &Files, log: &LogId) -> Result<Revision, StoreErro
     Ok(revision_of(&stat))
 }
 
-pub(super) fn read(files: &Files, log: &LogId, extent: Extent) -> Result<Inspection, StoreError> {
+pub(super) fn read(files: &Files, log: &LogId, extent: Extent) -> Result<LogText, StoreError> {
     read_at(files, &files.place(log), extent)
 }
 
 /// As [`read`], of a log that is in this place.
-pub(super) fn read_at(
-    files: &Files,
-    place: &Place,
-    extent: Extent,
-) -> Result<Inspection, StoreError> {
+pub(super) fn read_at(files: &Files, place: &Place, extent: Extent) -> Result<LogText, StoreError> {
     let path = place.path.as_deref().unwrap_or(files.work_dir.root());
     let failed = |action| {
         move |error: io::Error| match error.kind() {
@@ -65,17 +61,25 @@ pub(super) fn read_at(
     if found < size {
         return Err(StoreError::Changed { place: place.clone(), expected: size, found });
     }
-    let (records, whole) = split(place, &Bytes::from(bytes))?;
-    let torn = (whole < size).then(|| Torn { offset: whole, bytes: size - whole });
+    let text = LogText::new(Bytes::from(bytes), revision);
+    match text.torn {
+        // A log without one whole line is corrupt and not torn.
+        Some(Torn { offset, bytes })
+            if offset > 0 && files.options.torn_tail == TornTail::Reject =>
+        {
+            Err(StoreError::Torn { place: place.clone(), offset, bytes })
+        }
+        _ => Ok(text),
+    }
+}
+
+/// Checks that every line is a record.
+pub(super) fn inspect(place: &Place, text: &LogText) -> Result<Inspection, StoreError> {
+    let records = text.records().map_err(|(line, why)| corrupt(place, line, why.into()))?;
     let Some(first) = records.first().cloned() else {
         return Err(corrupt(place, 1, Corruption::NoFirstRecord));
     };
-    match torn {
-        Some(Torn { offset, bytes }) if files.options.torn_tail == TornTail::Reject => {
-            Err(StoreError::Torn { place: place.clone(), offset, bytes })
-        }
-        _ => Ok(Inspection { first, records, revision, torn }),
-    }
+    Ok(Inspection { first, records, revision: text.revision, torn: text.torn })
 }
 
 /// The first record alone, without a look at what follows.
@@ -95,18 +99,6 @@ pub(super) fn snapshot(files: &Files, log: &LogId) -> Result<Snapshot, StoreErro
         }
         wanted = wanted.saturating_mul(4).min(stat.size);
     }
-}
-
-/// All whole lines as records, and how many bytes they take.
-fn split(place: &Place, bytes: &Bytes) -> Result<(Vec<Record>, u64), StoreError> {
-    let (mut records, mut start) = (Vec::new(), 0);
-    for end in memchr::memchr_iter(b'\n', bytes) {
-        let record = Record::of_line(bytes.slice(start..end))
-            .map_err(|why| corrupt(place, records.len() as u64 + 1, why.into()))?;
-        records.push(record);
-        start = end + 1;
-    }
-    Ok((records, start as u64))
 }
 
 fn corrupt(place: &Place, line: u64, why: Corruption) -> StoreError {

@@ -80,7 +80,7 @@ pub(super) fn find(files: &Files, removed: &Removed) -> Result<(), StoreError> {
 /// Reads a removed log.
 pub(super) fn inspect(files: &Files, removed: &Removed) -> Result<Inspection, StoreError> {
     let place = Place { log: removed.log.clone(), path: Some(log_in(files, removed)) };
-    read::read_at(files, &place, Extent::Cold)
+    read::inspect(&place, &read::read_at(files, &place, Extent::Cold)?)
 }
 
 /// Puts everything back under its old name; the log last, because it is what counts.

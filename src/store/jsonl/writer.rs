@@ -10,7 +10,7 @@ use crate::store::error::StoreError;
 use crate::store::jsonl::append::Lines;
 use crate::store::jsonl::files::Files;
 use crate::store::jsonl::live::{Claim, Live};
-use crate::store::log::{LogId, Record, Revision};
+use crate::store::log::{LogId, Record, Revision, join};
 use crate::store::seam::{Durability, LogWriter};
 
 pub(super) struct Writer {
@@ -89,15 +89,4 @@ pub(super) async fn settle(files: &Arc<Files>, live: &Arc<Live>) -> Result<(), S
         Ok(())
     })
     .await?
-}
-
-/// The records as lines.
-pub(super) fn join(batch: &[Record]) -> Vec<u8> {
-    let size = batch.iter().map(|record| record.as_bytes().len() + 1).sum();
-    let mut lines = Vec::with_capacity(size);
-    for record in batch {
-        lines.extend_from_slice(record.as_bytes());
-        lines.push(b'\n');
-    }
-    lines
 }

@@ -12,11 +12,12 @@ use crate::domain::session::state::SessionState;
 use crate::domain::turn::state::TurnState;
 use crate::sessions::waiting::Undelivered;
 use crate::store::log::{LogId, LogKind, Removed, Revision};
-use crate::store::session_repo::StoredSession;
-use crate::store::turn_repo::StoredTurn;
+use crate::store::session_repo::SessionKind;
+use crate::store::turn_repo::TurnKind;
 use crate::testing::sim::Sim;
 use crate::testing::sim::check::lineage::check_chains;
 use crate::testing::sim::life::Life;
+use crate::testing::store::Kept;
 
 /// What was seen of the logs so far.
 #[derive(Debug, Default)]
@@ -33,8 +34,8 @@ pub(super) struct Seen {
 
 /// All that there is once nothing moves.
 struct Found {
-    sessions: BTreeMap<SessionId, StoredSession>,
-    turns: BTreeMap<TurnId, StoredTurn>,
+    sessions: BTreeMap<SessionId, Kept<SessionKind>>,
+    turns: BTreeMap<TurnId, Kept<TurnKind>>,
     removed: Vec<Removed>,
     undelivered: BTreeMap<SessionId, Undelivered>,
 }
@@ -70,10 +71,14 @@ impl Found {
             let kept = life.waiting.look(session).await.expect("what waits can be read");
             undelivered.insert(session.clone(), kept);
         }
-        let scan_session =
-            |id: SessionId| (id.clone(), life.session_logs.scan(&id).expect("it can be read"));
-        let scan_turn =
-            |id: TurnId| (id.clone(), life.turn_logs.scan(&id).expect("it can be read"));
+        let scan_session = |id: SessionId| {
+            let kept = Kept::read(&life.session_logs, &id);
+            (id, kept.expect("it can be read"))
+        };
+        let scan_turn = |id: TurnId| {
+            let kept = Kept::read(&life.turn_logs, &id);
+            (id, kept.expect("it can be read"))
+        };
         Self {
             sessions: sessions.into_iter().map(scan_session).collect(),
             turns: turns.into_iter().map(scan_turn).collect(),
@@ -90,7 +95,10 @@ impl Sim {
         self.seen.revisions.clear();
         self.check_always(life).await;
         for log in self.seen.revisions.keys() {
-            self.storage.adopt(log, life.plain.scan(log).expect("it was read just now").records);
+            self.storage.adopt(
+                log,
+                life.plain.scan(log).expect("it was read just now").records().expect("records"),
+            );
         }
     }
 
@@ -108,7 +116,8 @@ impl Sim {
                 if self.seen.revisions.get(&log) == Some(&revision) {
                     continue;
                 }
-                let records = life.plain.scan(&log).expect("it can be read").records;
+                let records =
+                    life.plain.scan(&log).expect("it can be read").records().expect("records");
                 let known = acknowledged.get(&log).map_or(&[][..], Vec::as_slice);
                 assert!(records.starts_with(known), "{log} has lost what was acknowledged");
                 self.check_legal(life, &log);
@@ -141,8 +150,8 @@ impl Sim {
         match log.kind() {
             LogKind::Session => {
                 let session = SessionId::from(log.id());
-                let read = life.session_logs.scan(&session);
-                let state = read.unwrap_or_else(|error| panic!("{log}: {error}")).state;
+                let read = life.session_logs.scan(&session, drop);
+                let state = read.unwrap_or_else(|error| panic!("{log}: {error}"));
                 let turns: Vec<_> = state.turns.into_iter().map(|turn| turn.id).collect();
                 let inherited = usize::try_from(state.header.seed_length.unwrap_or(0));
                 let inherited = turns.iter().take(inherited.expect("a few"));
@@ -151,12 +160,13 @@ impl Sim {
             }
             LogKind::Turn => {
                 let turn = TurnId::from(log.id());
-                let read = life.turn_logs.scan(&turn);
-                let read = read.unwrap_or_else(|error| panic!("{log}: {error}"));
+                let mut events = 0_usize;
+                let read = life.turn_logs.scan(&turn, |_| events += 1);
+                let state = read.unwrap_or_else(|error| panic!("{log}: {error}"));
                 if let Some(ended) = self.seen.ended.get(&turn) {
-                    assert_eq!(read.events.len(), *ended, "{turn} had ended");
-                } else if read.state.terminal.is_some() {
-                    self.seen.ended.insert(turn, read.events.len());
+                    assert_eq!(events, *ended, "{turn} had ended");
+                } else if state.terminal.is_some() {
+                    self.seen.ended.insert(turn, events);
                 }
             }
         }

@@ -117,9 +117,11 @@ impl<S: LogStore> Real<S> {
                 let read = self.store.inspect(&turn(log)).await;
                 answer(read.map(|read| Answer::Records(read.records.clone())))
             }
-            Op::Scan(log) => {
-                answer(self.store.scan(&turn(log)).map(|read| Answer::Records(read.records)))
-            }
+            Op::Scan(log) => answer(
+                self.store
+                    .scan(&turn(log))
+                    .map(|read| Answer::Records(read.records().expect("every line is a record"))),
+            ),
             Op::ReadFrom(log, seq) => {
                 answer(self.store.read_from(&turn(log), seq).await.map(Answer::Records))
             }

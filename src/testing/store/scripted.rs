@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use crate::store::error::{FlushError, IoFailure, StoreError};
 use crate::store::log::{
-    Inspection, Location, LogId, LogKind, Record, Removed, Revision, Snapshot, Strays,
+    Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, Snapshot, Strays,
 };
 use crate::store::seam::{Durability, LogStore, LogWriter};
 use crate::testing::disk::ENOSPC;
@@ -147,7 +147,7 @@ impl LogStore for ScriptedStore {
         self.inner.inspect(log).await
     }
 
-    fn scan(&self, log: &LogId) -> Result<Inspection, StoreError> {
+    fn scan(&self, log: &LogId) -> Result<LogText, StoreError> {
         self.inner.scan(log)
     }
 

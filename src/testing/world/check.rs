@@ -17,8 +17,9 @@ use crate::runtime::compose::compose;
 use crate::runtime::context::{ContextResolver, ReadTurn};
 use crate::runtime::hub::Received;
 use crate::store::error::StoreError;
-use crate::store::turn_repo::{StoredTurn, TurnRepo};
+use crate::store::turn_repo::{TurnKind, TurnRepo};
 use crate::testing::lines::line;
+use crate::testing::store::Kept;
 use crate::testing::world::World;
 
 /// What was told of the turns, in order: each event with its offset.
@@ -37,7 +38,7 @@ impl Drop for World {
         let mut composed = Composed::new();
         for (turn, events) in &told {
             // Some tests damage their logs.
-            let Ok(stored) = self.turns.scan(turn) else { continue };
+            let Ok(stored) = Kept::read(&self.turns, turn) else { continue };
             check_told(turn, events, &stored);
             compose_requests(self, events, &stored.state, &mut composed);
         }
@@ -65,7 +66,7 @@ fn told(world: &World) -> Option<Told> {
 }
 
 /// What was told is the end of the log, in its order, and nothing was left out.
-fn check_told(turn: &TurnId, told: &[(u64, Arc<TurnEvent>)], stored: &StoredTurn) {
+fn check_told(turn: &TurnId, told: &[(u64, Arc<TurnEvent>)], stored: &Kept<TurnKind>) {
     let first = told.first().map_or(1, |(offset, _)| *offset);
     let from = usize::try_from(first - 1).unwrap_or(usize::MAX);
     let recorded = (first..).zip(stored.events.get(from..).unwrap_or_default());
@@ -133,6 +134,6 @@ impl ReadTurn for Scanned<'_> {
     type Error = StoreError;
 
     async fn read_turn(&self, turn: &TurnId) -> Result<TurnState, StoreError> {
-        Ok(self.0.scan(turn)?.state)
+        self.0.scan(turn, drop)
     }
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use crate::domain::turn::event::{ResultSource, TurnFact};
 use crate::domain::turn::state::TurnState;
 use crate::sessions::circumstances::event_ids;
-use crate::store::turn_repo::StoredTurn;
+use crate::store::turn_repo::TurnKind;
 use crate::testing::sim::Sim;
 use crate::testing::sim::check::Found;
+use crate::testing::store::Kept;
 
 impl Sim {
     /// How the turns and the sessions stand in the end, and what had happened to them on the way.
@@ -40,7 +41,7 @@ impl Sim {
     }
 }
 
-fn interrupted_calls(turn: &StoredTurn) -> usize {
+fn interrupted_calls(turn: &Kept<TurnKind>) -> usize {
     let is_one = |fact: &TurnFact| match fact {
         TurnFact::ModelCallFailed(failed) => failed.error.starts_with("interrupted"),
         _ => false,
@@ -48,7 +49,7 @@ fn interrupted_calls(turn: &StoredTurn) -> usize {
     turn.events.iter().filter(|event| is_one(&event.fact)).count()
 }
 
-fn interrupted_tools(turn: &StoredTurn) -> usize {
+fn interrupted_tools(turn: &Kept<TurnKind>) -> usize {
     let is_one = |fact: &TurnFact| match fact {
         TurnFact::ToolResult(result) if result.source == ResultSource::Runtime => {
             result.result.output.as_text().is_some_and(|text| text.starts_with("Interrupted"))

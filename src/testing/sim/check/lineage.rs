@@ -5,8 +5,9 @@ use crate::base::id::TurnId;
 use crate::domain::message::Message;
 use crate::domain::session::event::{Compacted, SessionFact};
 use crate::domain::turn::event::TurnContext;
-use crate::store::session_repo::StoredSession;
+use crate::store::session_repo::SessionKind;
 use crate::testing::sim::check::Found;
+use crate::testing::store::Kept;
 
 /// Each turn goes back to the one before it, or begins with the summary that stands between them; no
 /// summary is made again before it is used; nothing is put away twice; and what a fork has inherited
@@ -18,7 +19,7 @@ pub(super) fn check_chains(found: &Found) {
     }
 }
 
-fn check_chain(session: &StoredSession, found: &Found) {
+fn check_chain(session: &Kept<SessionKind>, found: &Found) {
     let id = &session.state.id;
     let (mut before, mut summary, mut archived) = (None, None, false);
     for event in &session.events {
@@ -60,7 +61,7 @@ fn goes_on(before: Option<&TurnId>, summary: Option<&Compacted>, context: &TurnC
     }
 }
 
-fn check_inherited(fork: &StoredSession, found: &Found) {
+fn check_inherited(fork: &Kept<SessionKind>, found: &Found) {
     let length = usize::try_from(fork.state.header.seed_length.unwrap_or(0)).expect("a few");
     let parent = fork.state.header.parent_session.as_ref();
     let parent = parent.and_then(|parent| found.sessions.get(parent));
