@@ -7,15 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use mimalloc::MiMalloc;
 use turnstile::base::tasks::Tasks;
 use turnstile::testing::fixture::{Archive, Shape};
 use turnstile::testing::measure::{Goal, Measure, Report, Sample, repeat};
 use turnstile::testing::whole;
-
-/// As in the program.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 const SESSIONS: usize = 10_000;
 /// Large logs: as many as there are threads, so that each reads one of about 16 MB.

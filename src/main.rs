@@ -2,12 +2,6 @@
 
 use std::process::ExitCode;
 
-use mimalloc::MiMalloc;
-
-/// Here and not in the library: whoever embeds that has an allocator of their own.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
-
 fn main() -> ExitCode {
     turnstile::cli::main()
 }
