@@ -118,7 +118,7 @@ pub(super) fn compact(state: &mut State, out: &mut Effects) {
         }
     }
     if may_write(state) {
-        tell(state, "Summing up what was said; a message waits for that");
+        // Nothing is said: the composer and the status line show it as long as it is under way.
         out.push(Effect::App(Command::Compact(session)));
     }
 }

@@ -82,6 +82,7 @@ fn a_conversation_is_summed_up_between_turns_only() {
     let session = ended("s1");
     let mut screen = Screen::showing(&session);
     assert_eq!(commands(screen.keys("Ctrl-X k")), [Command::Compact(session.id.clone())]);
+    assert_eq!(screen.toast(), "", "what is under way is shown, and not said for seconds after it");
     screen.tell(Notice::Compaction(Compaction::Over { session: session.id, came: Came::Done }));
     assert!(screen.toast().contains("next turn"), "{}", screen.toast());
     let mut busy = running("s2");
