@@ -78,12 +78,13 @@ async fn another_model_inherits_and_another_prompt_or_tool_does_not() {
     world.run(&first).await;
     let switched = on_other(&world, &first, "Again.").await;
     assert_eq!(inherited_from(&world, &switched), Some(first.clone()));
-    world.agents.change(|agent| agent.tools = vec![tool("b", Execution::Sync)].into());
-    let retooled = world.ask_after(&first, "Again.").await;
-    assert_eq!(inherited_from(&world, &retooled), None);
     world.agents.change(|agent| agent.system_prompt = "Be long.".into());
     let other_prompt = world.ask_after(&first, "Again.").await;
     assert_eq!(inherited_from(&world, &other_prompt), None);
+    world.run(&other_prompt).await;
+    world.agents.change(|agent| agent.tools = vec![tool("b", Execution::Sync)].into());
+    let retooled = world.ask_after(&other_prompt, "Again.").await;
+    assert_eq!(inherited_from(&world, &retooled), None);
 }
 
 #[tokio::test]

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use turnstile::base::id::TurnId;
+use turnstile::domain::event::Fact as _;
+use turnstile::domain::turn::event::TurnEvent;
 use turnstile::runtime::api::{TurnOutcome, Turns as _};
 use turnstile::runtime::error::{AdvanceError, CreateError};
 use turnstile::store::error::StoreError;
 use turnstile::store::jsonl;
-use turnstile::store::log::LogId;
+use turnstile::store::log::{LogId, Record};
 use turnstile::store::seam::LogStore as _;
 use turnstile::testing::checker::Says;
 use turnstile::testing::disk::{Call, ENOSPC, Fault, Plan};
@@ -76,6 +78,45 @@ async fn an_event_that_is_not_taken_rejects_the_advance_and_the_next_one_goes_on
         assert!(matches!(ended, TurnOutcome::Completed(_)), "{kind}: {ended:?}");
         assert_eq!(world.log(&turn)[..left.len()], left, "{kind}");
     }
+}
+
+#[tokio::test]
+async fn what_somebody_acts_on_is_safe_on_the_device_before_they_do() {
+    let store = ScriptedStore::new(Arc::new(memory_store()));
+    let world = eventful(&store);
+    let turn = world.ask("Do it.").await;
+    live(&world, &turn).await.expect("it ends");
+    let kinds = |batch: &[Record]| {
+        let events = batch.iter().map(|record| TurnEvent::parse_line(record.as_bytes()));
+        let kinds: Vec<_> = events.map(|event| event.expect("an event").fact.kind()).collect();
+        kinds.join(" ")
+    };
+    let told: Vec<_> = store
+        .batches()
+        .iter()
+        .map(|(batch, durability)| format!("{durability:?}: {}", kinds(batch)))
+        .collect();
+    let expected = [
+        "Barrier: model_call_requested",
+        "Written: model_step_event",
+        "Written: model_step_event",
+        "Written: model_step_event",
+        "Written: model_step_event model_call_completed",
+        "Written: tool_permission_required",
+        "Barrier: tool_invocation_requested tool_invocation_requested",
+        "Written: tool_progress",
+        "Written: tool_result",
+        "Barrier: turn_suspended",
+        "Barrier: tool_permission_resolved",
+        "Barrier: tool_invocation_requested",
+        "Written: tool_result",
+        "Barrier: turn_suspended",
+        "Barrier: tool_result",
+        "Barrier: model_call_requested",
+        "Written: model_step_event model_step_event",
+        "Barrier: model_step_event model_call_completed turn_completed",
+    ];
+    assert_eq!(told, expected);
 }
 
 #[tokio::test]

@@ -52,6 +52,7 @@ struct Script {
     stops: Vec<(String, Gate)>,
     failures: Vec<String>,
     reads: Vec<LogId>,
+    batches: Vec<(Vec<Record>, Durability)>,
 }
 
 impl ScriptedStore {
@@ -84,6 +85,12 @@ impl ScriptedStore {
     #[must_use]
     pub fn reads(&self) -> Vec<LogId> {
         self.script().reads.clone()
+    }
+
+    /// The batches that were appended so far, each with how safe it had to be.
+    #[must_use]
+    pub fn batches(&self) -> Vec<(Vec<Record>, Durability)> {
+        self.script().batches.clone()
     }
 
     async fn before(&self, log: &LogId, change: Change<'_>) {
@@ -235,6 +242,7 @@ impl LogWriter for ScriptedWriter {
             let cause = Arc::new(io::Error::from_raw_os_error(ENOSPC));
             return Err(IoFailure { action, path, cause }.into());
         }
+        self.store.script().batches.push((batch.to_vec(), durability));
         self.store.before(self.log(), Change::Append(batch)).await;
         let revision = self.writer.append(batch, durability).await?;
         self.store.after(self.log(), Change::Append(batch)).await;
