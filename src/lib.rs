@@ -304,7 +304,8 @@
 //! - [`store`]: what a record means. Records are JSON objects; the typed repositories know more.
 //! - [`models`], [`tools`], [`policy`], [`config`]: each other. What one makes, another gets as a
 //!   value of [`domain`].
-//! - [`runtime`]: sessions. It runs one turn and keeps nothing between calls.
+//! - [`runtime`]: sessions. It runs one turn. What it keeps between calls, it could read again: the
+//!   conversations that were used last, up to a bound.
 //! - [`sessions`]: the screen. Everything it changes is told on the index.
 //! - [`mailbox`]: when anything is delivered. It keeps what waits, and is asked for it.
 //! - [`app`]: how anything is drawn.

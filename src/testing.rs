@@ -23,6 +23,7 @@ pub mod sim;
 pub mod store;
 pub mod strategy;
 pub mod stream_rules;
+mod told;
 pub mod tools;
 pub mod turns;
 pub mod whole;

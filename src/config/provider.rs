@@ -21,7 +21,7 @@ pub struct Provider {
     /// What is sent with every request beside what is always sent.
     #[serde(default, deserialize_with = "headers")]
     pub headers: Headers,
-    /// The models that it offers, for the list to choose from; others can be named all the same.
+    /// The models of it that can be named without it; others can be named all the same.
     #[serde(default)]
     pub models: Vec<String>,
     /// How long is waited for it.

@@ -68,7 +68,7 @@ pub struct Provider {
     pub kind: Kind,
     /// How it is reached.
     pub reach: Reach,
-    /// Models of it that can be chosen without asking it; it may have others.
+    /// Models of it that are found by their bare names ([`Models::resolve`]); it may have others.
     pub models: Vec<String>,
     /// How long is waited for it.
     pub timeouts: Timeouts,

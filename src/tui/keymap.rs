@@ -301,7 +301,8 @@ mod tests {
     fn every_problem_is_told_with_its_place() {
         check_problems(
             "[keys]\npreset = \"vi\"\n[keys.lst]\n\"x\" = \"quit\"\n[keys.list]\n\
-             \"Hyper-X\" = \"quit\"\n\"x\" = \"fly\"\n  \"é\" = \"send\"\n\"y\" = 3\n",
+             \"Hyper-X\" = \"quit\"\n\"x\" = \"fly\"\n  \"é\" = \"send\"\n\"y\" = 3\n\
+             \"Up\" = \"mvoe-up\"\n",
             &[
                 "config.toml:2:10: no preset is called \"vi\"; there are default, emacs, \
                  multiplexer",
@@ -310,10 +311,16 @@ mod tests {
                  help, confirm, interrupted, rewrite, field, filter",
                 "config.toml:6:1: no key is called \"Hyper-X\"; keys look like x, Ctrl-X, \
                  Alt-Enter, Shift-Tab, PgUp, F1",
-                "config.toml:7:7: no action is called \"fly\"; help shows the names, \"none\" \
-                 takes a binding away",
+                "config.toml:7:7: no action is called \"fly\"; list takes interrupt, escape, help, \
+                 next-pane, previous-pane, go-to-prompt, waiting-list, new-session, toggle-list, \
+                 compact, redraw, suspend, quit, move-up, move-down, page-up, page-down, \
+                 half-page-up, half-page-down, move-to-top, move-to-bottom, to-list, to-timeline, \
+                 to-composer, open-session, filter-sessions, sort-sessions, mark-session, \
+                 rename-session, delete-session, undo-delete, purge-session, archive-session, \
+                 show-archived, resume-turn, close-turn, none",
                 "config.toml:8:9: send does nothing in list",
                 "config.toml:9:7: expected the name of an action",
+                "config.toml:10:8: no action is called \"mvoe-up\"; did you mean \"move-up\"?",
             ],
         );
     }

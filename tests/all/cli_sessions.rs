@@ -413,7 +413,7 @@ fn garbage_is_named_and_destroyed_once_that_is_said() {
     assert_eq!(ran.out, "nothing to destroy\n");
 
     cli.run(&["sessions", "rm", SESSION]).check_done();
-    let turn = cli.work_dir().join(format!("storage/turns/2026/03/04/{TURN}.jsonl"));
+    let turn = turn_file(&cli);
     let ran = cli.run(&["sessions", "gc"]);
     ran.check_done();
     let hint = "nothing was destroyed yet; --yes does it";
@@ -423,6 +423,45 @@ fn garbage_is_named_and_destroyed_once_that_is_said() {
     ran.check_done();
     assert_eq!(ran.json_lines(), [serde_json::json!({"turn": TURN, "destroyed": true})]);
     assert!(!turn.exists());
+}
+
+/// The log of the turn of [`one_session`].
+fn turn_file(cli: &Cli) -> PathBuf {
+    cli.work_dir().join(format!("storage/turns/2026/03/04/{TURN}.jsonl"))
+}
+
+#[test]
+fn what_was_deleted_longer_ago_than_it_is_kept_is_garbage_with_its_turns() {
+    let cli = Cli::new();
+    let (session, turn) = one_session();
+    write(&cli, &session, &[(TURN, turn)]);
+    cli.run(&["sessions", "rm", SESSION]).check_done();
+    let ran = cli.run(&["sessions", "gc"]);
+    ran.check_done();
+    assert_eq!(ran.out, "nothing to destroy\n");
+
+    cli.configure("[delete]\nkeep_days = 0\n");
+    let ran = cli.run(&["sessions", "gc"]);
+    ran.check_done();
+    let hint = "nothing was destroyed yet; --yes does it";
+    let named = format!("would destroy deleted session {SESSION}\nwould destroy turn {TURN}");
+    assert_eq!(ran.out, format!("{named}\n{hint}\n"));
+    let lines = |destroyed: bool| {
+        let session = serde_json::json!({"session": SESSION, "destroyed": destroyed});
+        [session, serde_json::json!({"turn": TURN, "destroyed": destroyed})]
+    };
+    let ran = cli.run(&["sessions", "gc", "--json"]);
+    ran.check_done();
+    assert_eq!(ran.json_lines(), lines(false));
+    assert!(turn_file(&cli).exists() && cli.deleted() == 1);
+
+    let ran = cli.run(&["sessions", "gc", "--yes", "--json"]);
+    ran.check_done();
+    assert_eq!(ran.json_lines(), lines(true));
+    assert!(!turn_file(&cli).exists() && cli.deleted() == 0);
+    let ran = cli.run(&["sessions", "gc", "--yes"]);
+    ran.check_done();
+    assert_eq!(ran.out, "nothing to destroy\n");
 }
 
 #[test]

@@ -40,6 +40,11 @@ impl Cli {
         files(&self.work_dir().join("storage").join(kind)).len()
     }
 
+    /// How many files of deleted sessions there are.
+    pub(crate) fn deleted(&self) -> usize {
+        files(&self.work_dir().join("var/deleted")).len()
+    }
+
     /// Writes the configuration, and gives its path.
     pub(crate) fn configure(&self, text: &str) -> PathBuf {
         let file = self.path("config/turnstile/config.toml");

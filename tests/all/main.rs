@@ -7,6 +7,7 @@
 )]
 
 mod app_drafts;
+mod app_folder;
 mod app_inspect;
 mod app_list;
 mod app_open;

@@ -1,9 +1,13 @@
 //! Any history, cut at every line, goes on: to an end or to a rest from which answers lead to an end.
+//! `TURNSTILE_CASES=1000` tries so many histories. What fails is told as the smallest history and rules
+//! that fail, and the line after which they were cut.
 
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proptest::prelude::*;
 use turnstile::base::id::{ToolCallId, TurnId};
+use turnstile::base::tasks::panic_message;
 use turnstile::domain::event::Event;
 use turnstile::domain::json::Json;
 use turnstile::domain::turn::apply::reduce_turn;
@@ -17,8 +21,10 @@ use turnstile::testing::strategy::turn_history;
 use turnstile::testing::tools::FakeTool;
 use turnstile::testing::world::World;
 
-/// Enough for every kind of cut, few enough for a debug build.
-const CASES: u32 = 8;
+use crate::simulation::asked;
+
+/// Enough for every kind of cut, few enough for a debug build; how many are tried where nothing is said.
+const CASES: u64 = 8;
 /// More answers than any turn of these waits for.
 const ANSWERS_MAX: usize = 64;
 const SYNC_TOOLS: [&str; 4] = ["read_file", "write_file", "extra_1", "extra_2"];
@@ -32,8 +38,13 @@ fn rules() -> impl Strategy<Value = Rules> {
     [says(), says()]
 }
 
+fn cases() -> u32 {
+    let cases = asked("TURNSTILE_CASES").unwrap_or(CASES);
+    u32::try_from(cases).expect("fewer cases will do")
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_history_that_is_cut_anywhere_goes_on_and_no_tool_runs_twice(
@@ -42,7 +53,13 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         for cut in 1..=history.len() {
-            runtime.block_on(check(&history[..cut], rules));
+            let checked = catch_unwind(AssertUnwindSafe(|| {
+                runtime.block_on(check(&history[..cut], rules));
+            }));
+            if let Err(panic) = checked {
+                let why = panic_message(panic.as_ref());
+                prop_assert!(false, "cut after {cut} of {} events: {why}", history.len());
+            }
         }
     }
 }

@@ -6,6 +6,33 @@ use std::path::Path;
 
 const TABLE: &str = include_str!("../scenarios.txt");
 
+/// How many scenarios each part of the documents has: none goes missing unnoticed.
+const COUNTS: [(&str, usize); 23] = [
+    ("CASES Durability", 18),
+    ("CASES Opening and resuming", 6),
+    ("CASES Queued messages", 5),
+    ("CASES Writers and ownership", 10),
+    ("SL 13.1", 3),
+    ("SL 13.2", 4),
+    ("SL 13.3", 6),
+    ("SL 13.4", 2),
+    ("SL 13.5", 5),
+    ("SL 13.6", 4),
+    ("SL 13.7", 2),
+    ("SL 13.8", 1),
+    ("SL 16.1", 1),
+    ("SL 16.2", 1),
+    ("SL 16.3", 1),
+    ("SL 16.4", 1),
+    ("SL 16.5", 1),
+    ("SL 16.6", 1),
+    ("SL 16.7", 1),
+    ("SL 16.8", 1),
+    ("SL 16.9", 1),
+    ("SS", 7),
+    ("TR 14", 18),
+];
+
 /// A scenario, and the tests that hold it.
 struct Scenario {
     source: &'static str,
@@ -31,21 +58,48 @@ fn read(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The names of the functions in a file that are run as tests.
+/// The names of the functions in a file that are run as tests: not those that are ignored.
 fn tests_in(source: &str) -> BTreeSet<&str> {
-    let (mut tests, mut is_test) = (BTreeSet::new(), false);
+    let mut tests = BTreeSet::new();
+    let (mut is_test, mut is_ignored) = (false, false);
     for line in source.lines().map(str::trim_start) {
-        let attribute = ["#[test]", "#[tokio::test"].iter().any(|it| line.starts_with(it));
+        is_test |= ["#[test]", "#[tokio::test"].iter().any(|it| line.starts_with(it));
+        let on_condition = line.starts_with("#[cfg_attr(") && line.contains("ignore");
+        is_ignored |= line.starts_with("#[ignore") || on_condition;
         let function = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ");
         if let Some(function) = function {
             let name = function.split(['(', '<']).next().unwrap_or_default();
-            if is_test {
+            if is_test && !is_ignored {
                 tests.insert(name);
             }
+            (is_test, is_ignored) = (false, false);
         }
-        is_test = attribute || (is_test && function.is_none());
     }
     tests
+}
+
+#[test]
+fn a_test_is_what_is_run_as_one() {
+    let source = [
+        "#[test]\nfn one() {}",
+        "fn two() {}",
+        "#[tokio::test(start_paused = true)]\n#[expect(lint)]\nasync fn three() {}",
+        "#[test]\n#[ignore]\nfn four() {}",
+        "#[ignore = \"slow\"]\n#[test]\nfn five() {}",
+        "#[cfg_attr(debug_assertions, ignore)]\n#[test]\nfn six() {}",
+        "#[test]\nfn seven() {}",
+    ]
+    .join("\n");
+    assert_eq!(tests_in(&source), BTreeSet::from(["one", "three", "seven"]));
+}
+
+#[test]
+fn every_part_of_the_documents_has_all_its_scenarios() {
+    let mut counts = BTreeMap::new();
+    for scenario in scenarios() {
+        *counts.entry(scenario.source).or_insert(0) += 1;
+    }
+    assert_eq!(counts, BTreeMap::from(COUNTS));
 }
 
 #[test]

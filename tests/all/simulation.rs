@@ -8,8 +8,9 @@ use turnstile::testing::sim::{Played, play};
 /// How many are played where nothing is said.
 const SEEDS: u64 = 200;
 
+/// The number that a person gave.
 #[expect(clippy::disallowed_methods, reason = "it is how a person asks for more, or for one again")]
-fn asked(name: &str) -> Option<u64> {
+pub(crate) fn asked(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{name} is no number: {text:?}")))
 }

@@ -1,5 +1,6 @@
 //! Runs that ended in the middle: what was asked, said and typed is there at the next start.
 
+use serde_json::Value;
 use turnstile::testing::folder::files;
 use turnstile::testing::pty::{Home, Launch};
 
@@ -30,6 +31,8 @@ fn an_open_approval_survives_kill_9_and_the_turn_ends_after_it() {
 
 /// What the guide says in the middle of its first answer.
 const STREAMED: &str = "everything is on disk as it happens";
+/// What it says at the end of it.
+const NOT_STREAMED: &str = "needs no approval.";
 
 /// The contents of the files below the work directory whose names end so.
 fn contents(home: &Home, ending: &str) -> String {
@@ -54,11 +57,24 @@ fn killed_while_it_streams(home: &Home) {
     program.kill();
 }
 
-/// The text that was streaming when the program was killed, as the log has it.
-fn text_in_log(home: &Home) -> Option<String> {
+/// The texts of the first model call, which streamed when the program was killed, as the log has them.
+/// When the turn goes on the guide says the same again, in a call of its own.
+fn texts_of_first_call(home: &Home) -> Vec<String> {
     let log = contents(home, ".jsonl");
-    let line = log.lines().find(|line| line.contains("text_end") && line.contains(STREAMED))?;
-    Some(line.to_owned())
+    let lines = log.lines().map(|line| serde_json::from_str(line).expect("a line is JSON"));
+    let texts = lines.filter_map(|line: Value| {
+        let is_text = line["modelCallIndex"] == 0 && line["event"]["type"] == "text_end";
+        is_text.then(|| line["event"]["text"].as_str().expect("a text").to_owned())
+    });
+    texts.collect()
+}
+
+/// The log has what had streamed when the program was killed, and no more of that call.
+fn check_broken_off(home: &Home) {
+    let texts = texts_of_first_call(home);
+    let [text] = texts.as_slice() else { panic!("one text was cut off: {texts:?}") };
+    assert!(text.contains(STREAMED) && !text.contains(NOT_STREAMED), "{text}");
+    assert_eq!(contents(home, ".live"), "");
 }
 
 #[test]
@@ -73,12 +89,11 @@ fn a_turn_that_was_killed_while_it_streamed_is_told_of_and_can_be_resumed() {
     program.wait_for_text("Interrupted: the program ended");
     program.wait_for_text(STREAMED);
     program.wait_for_text("cut off when the program ended");
-    assert_eq!(text_in_log(&home), None);
+    assert_eq!(texts_of_first_call(&home), Vec::<String>::new());
     go_to_timeline(&mut program);
     program.send("C");
     program.wait_for_text("Allow write-file?");
-    assert!(text_in_log(&home).is_some());
-    assert_eq!(contents(&home, ".live"), "");
+    check_broken_off(&home);
     program.kill();
 }
 
@@ -92,8 +107,7 @@ fn the_text_of_a_turn_that_was_killed_is_in_its_log_once_it_is_closed() {
     program.send("X");
     program.wait_for_text("and closed");
     program.wait_for_text(STREAMED);
-    assert!(text_in_log(&home).is_some());
-    assert_eq!(contents(&home, ".live"), "");
+    check_broken_off(&home);
     program.kill();
 }
 

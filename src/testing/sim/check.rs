@@ -95,16 +95,18 @@ impl Sim {
         self.seen.revisions.clear();
         self.check_always(life).await;
         for log in self.seen.revisions.keys() {
-            self.storage.adopt(
-                log,
-                life.plain.scan(log).expect("it was read just now").records().expect("records"),
-            );
+            let scanned = life.plain.scan(log).expect("it was read just now");
+            let records = scanned.records().expect("records");
+            if log.kind() == LogKind::Turn {
+                life.known.insert(TurnId::from(log.id()), records.len());
+            }
+            self.storage.adopt(log, records);
         }
     }
 
-    /// After every step: each log can be read and begins with all that was acknowledged of it, what
-    /// has ended stays as it is, what a session refers to is there, and no tool runs twice for one
-    /// call.
+    /// After every step: each log can be read and begins with all that was acknowledged of it and told
+    /// on the hub, what has ended stays as it is, what a session refers to is there, and no tool runs
+    /// twice for one call.
     pub(super) async fn check_always(&mut self, life: &mut Life) {
         let acknowledged = self.storage.acknowledged();
         let mut there = BTreeSet::new();
@@ -146,7 +148,7 @@ impl Sim {
         }
     }
 
-    fn check_legal(&mut self, life: &Life, log: &LogId) {
+    fn check_legal(&mut self, life: &mut Life, log: &LogId) {
         match log.kind() {
             LogKind::Session => {
                 let session = SessionId::from(log.id());
@@ -160,9 +162,11 @@ impl Sim {
             }
             LogKind::Turn => {
                 let turn = TurnId::from(log.id());
-                let mut events = 0_usize;
-                let read = life.turn_logs.scan(&turn, |_| events += 1);
-                let state = read.unwrap_or_else(|error| panic!("{log}: {error}"));
+                let read = Kept::read(&life.turn_logs, &turn);
+                let Kept { events, state } = read.unwrap_or_else(|error| panic!("{log}: {error}"));
+                let known = life.known(&turn);
+                life.told().check_begun(&turn, known, &events);
+                let events = events.len();
                 if let Some(ended) = self.seen.ended.get(&turn) {
                     assert_eq!(events, *ended, "{turn} had ended");
                 } else if state.terminal.is_some() {
@@ -172,19 +176,28 @@ impl Sim {
         }
     }
 
-    /// Once nothing moves: the index is what a fresh scan finds and what whoever followed it has,
-    /// nothing is gone that somebody may need, every message is where whoever sent it was told, and
-    /// every session is a chain of turns.
+    /// Once nothing moves: the index is what a fresh scan finds and what whoever followed it has, what
+    /// was recorded of the turns is what was told of them, nothing is gone that somebody may need,
+    /// every message is where whoever sent it was told, and every session is a chain of turns.
     pub(super) async fn check_quiet(&mut self, life: &mut Life) {
         let list = life.sessions.list_sessions();
         assert_eq!(list, life.scanned().await, "the index, and a fresh scan");
         assert_eq!(life.followed(), list, "the index, and whoever followed it");
         let found = Found::of(life).await;
+        check_told(life, &found);
         self.check_gone(&found);
         self.check_garbage(life, &found).await;
         self.check_messages(&found);
         self.check_waiting(life, &found).await;
         check_chains(&found);
         self.count(&found);
+    }
+}
+
+/// Of what was destroyed nothing is left that could be compared.
+fn check_told(life: &mut Life, found: &Found) {
+    for (turn, kept) in &found.turns {
+        let known = life.known(turn);
+        life.told().check_whole(turn, known, &kept.events);
     }
 }

@@ -8,11 +8,11 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::TryRecvError;
 use tokio::task::JoinHandle;
 
-use crate::base::id::{EventIds, Ids, SessionId};
+use crate::base::id::{EventIds, Ids, SessionId, TurnId};
 use crate::base::tasks::{Ended, Tasks};
 use crate::domain::session::entry::SessionIndexEntry;
 use crate::runtime::context::ContextResolver;
-use crate::runtime::hub::Hub;
+use crate::runtime::hub::{Hub, Interest, Subscription};
 use crate::runtime::{Options, Parts, TurnRuntime};
 use crate::sessions::index::IndexChange;
 use crate::sessions::trouble::Trouble;
@@ -29,6 +29,7 @@ use crate::testing::clock::HandClock;
 use crate::testing::sim::Sim;
 use crate::testing::sim::parts::{SimChecker, SimClassifier, SimModel, SimTool};
 use crate::testing::sim::storage::Opened;
+use crate::testing::told::Told;
 use crate::testing::tools::FakeTool;
 use crate::tools::output::OUTPUT_BYTES;
 use crate::tools::registry::Registry;
@@ -51,6 +52,10 @@ pub(super) struct Life {
     changes: broadcast::Receiver<IndexChange>,
     followed: BTreeMap<SessionId, Arc<SessionIndexEntry>>,
     trouble: broadcast::Receiver<Trouble>,
+    hub: Subscription,
+    told: Told,
+    /// How many events the turns had that were there when it began.
+    pub(super) known: BTreeMap<TurnId, usize>,
     clock: Arc<HandClock>,
     /// The messages that wait, without gates.
     pub(super) waiting: Arc<dyn Waiting>,
@@ -68,6 +73,8 @@ impl Life {
         let bounds = CacheBounds::default();
         let turns: TurnRepo = Repo::new(Arc::clone(&gated), tasks.clone(), bounds);
         let odds = &sim.odds;
+        let hub = Hub::new();
+        let subscription = hub.subscribe(Interest::Everything);
         let tools = Registry::new(vec![
             Arc::new(SimTool::new("read-file", odds, &sim.runs)),
             Arc::new(SimTool::new("write-file", odds, &sim.runs)),
@@ -85,7 +92,7 @@ impl Life {
             tools,
             checker: Arc::new(SimChecker { odds: odds.clone(), rules: ScriptedChecker::default() }),
             classifier: Some(Arc::new(SimClassifier { odds: odds.clone() })),
-            hub: Hub::new(),
+            hub,
             tasks: tasks.clone(),
             context: ContextResolver::default(),
             options: Options {
@@ -110,6 +117,9 @@ impl Life {
         Self {
             changes: sessions.index().follow(),
             trouble: sessions.follow_trouble(),
+            hub: subscription,
+            told: Told::default(),
+            known: BTreeMap::new(),
             sessions,
             session_logs: Repo::new(Arc::clone(&plain), tasks.clone(), bounds),
             turn_logs: Repo::new(Arc::clone(&plain), tasks.clone(), bounds),
@@ -144,6 +154,17 @@ impl Life {
             Err(TryRecvError::Lagged(missed)) => Some(format!("{missed} that were not looked at")),
             Err(TryRecvError::Empty | TryRecvError::Closed) => None,
         }
+    }
+
+    /// How many events a turn had when this began.
+    pub(super) fn known(&self, turn: &TurnId) -> usize {
+        self.known.get(turn).copied().unwrap_or(0)
+    }
+
+    /// What was told of the turns from the start.
+    pub(super) fn told(&mut self) -> &Told {
+        self.told.hear(&self.hub).expect("it is heard after every step");
+        &self.told
     }
 
     /// The index of whoever followed it from the start.

@@ -2,28 +2,23 @@
 #![expect(clippy::panic, reason = "a test fails where the runtime breaks a rule")]
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 
 use crate::base::id::TurnId;
-use crate::domain::turn::event::{TurnEvent, TurnFact};
-use crate::domain::turn::live::{LiveEvent, News};
+use crate::domain::turn::event::TurnFact;
 use crate::domain::turn::state::TurnState;
 use crate::models::model::Model as _;
 use crate::models::request::ModelRequest;
 use crate::runtime::compose::compose;
 use crate::runtime::context::{ContextResolver, ReadTurn};
-use crate::runtime::hub::Received;
 use crate::store::error::StoreError;
-use crate::store::turn_repo::{TurnKind, TurnRepo};
-use crate::testing::lines::line;
+use crate::store::turn_repo::TurnRepo;
 use crate::testing::store::Kept;
+use crate::testing::told::{Told, ToldEvent};
 use crate::testing::world::World;
 
-/// What was told of the turns, in order: each event with its offset.
-type Told = BTreeMap<TurnId, Vec<(u64, Arc<TurnEvent>)>>;
 /// What the logs compose to, by the model.
 type Composed = BTreeMap<String, Vec<String>>;
 
@@ -34,12 +29,17 @@ impl Drop for World {
         if std::thread::panicking() {
             return;
         }
-        let Some(told) = told(self) else { return };
+        let mut told = Told::default();
+        if told.hear(&self.told).is_err() {
+            return;
+        }
         let mut composed = Composed::new();
-        for (turn, events) in &told {
+        for (turn, events) in told.turns() {
             // Some tests damage their logs.
             let Ok(stored) = Kept::read(&self.turns, turn) else { continue };
-            check_told(turn, events, &stored);
+            let first = events.first().map_or(1, |(offset, _)| *offset);
+            let known = usize::try_from(first - 1).unwrap_or(usize::MAX);
+            told.check_whole(turn, known, &stored.events);
             compose_requests(self, events, &stored.state, &mut composed);
         }
         check_requests(self, composed);
@@ -51,43 +51,8 @@ impl Drop for World {
     }
 }
 
-fn told(world: &World) -> Option<Told> {
-    let mut told = Told::new();
-    while let Some(received) = world.told.try_next() {
-        match received {
-            Received::Event(LiveEvent { turn, news: News::Recorded { offset, event }, .. }) => {
-                told.entry(turn).or_default().push((offset, event));
-            }
-            Received::Event(_) => {}
-            Received::Lagged => return None,
-        }
-    }
-    Some(told)
-}
-
-/// What was told is the end of the log, in its order, and nothing was left out.
-fn check_told(turn: &TurnId, told: &[(u64, Arc<TurnEvent>)], stored: &Kept<TurnKind>) {
-    let first = told.first().map_or(1, |(offset, _)| *offset);
-    let from = usize::try_from(first - 1).unwrap_or(usize::MAX);
-    let recorded = (first..).zip(stored.events.get(from..).unwrap_or_default());
-    let recorded: Vec<_> = recorded.map(|(offset, it)| (offset, Arc::clone(it))).collect();
-    let lines = |events: &[(u64, Arc<TurnEvent>)]| {
-        let lines = events.iter().map(|(offset, event)| format!("{offset} {}", line(event)));
-        lines.collect::<Vec<_>>()
-    };
-    if *told != *recorded {
-        assert_eq!(lines(told), lines(&recorded), "told of {turn}, and recorded");
-        panic!("what was told of {turn} differs from what was recorded: {told:#?}, {recorded:#?}");
-    }
-}
-
 /// What the log of a turn composes to for each model call that was requested in this world.
-fn compose_requests(
-    world: &World,
-    told: &[(u64, Arc<TurnEvent>)],
-    turn: &TurnState,
-    composed: &mut Composed,
-) {
+fn compose_requests(world: &World, told: &[ToldEvent], turn: &TurnState, composed: &mut Composed) {
     for (_, event) in told {
         if let TurnFact::ModelCallRequested(requested) = &event.fact {
             let request = recompose(world, turn, requested.model_call_index);

@@ -12,6 +12,10 @@ use crate::tui::keymap::context::{Context, UnknownContext};
 
 /// The preset that changes nothing.
 const PRESET_DEFAULT: &str = "default";
+/// What stands in the place of an action to take a binding away.
+const NONE: &str = "none";
+/// How alike two names must be, from 0 to 1, for one to be the other misspelt.
+const LIKENESS_LEAST: f32 = 0.6;
 
 /// The text of a file that holds key tables, for the places in its problems.
 #[derive(Clone, Copy, Debug)]
@@ -97,12 +101,14 @@ pub enum KeymapProblem {
         source: MalformedKey,
     },
     /// An action that does not exist.
-    #[error("{at}: {source}; help shows the names, \"none\" takes a binding away")]
+    #[error("{at}: {source}; {remedy}")]
     Action {
         /// Where its name stands.
         at: Place,
         /// Which name.
         source: UnknownAction,
+        /// The name that was probably meant, or all that can stand there.
+        remedy: String,
     },
     /// An action that does nothing in this context.
     #[error("{at}: {action} does nothing in {context}")]
@@ -249,14 +255,17 @@ impl Reader<'_> {
     #[expect(clippy::option_option, reason = "a broken line and an unbound key are two things")]
     fn action(&mut self, context: Context, value: &Spanned<DeValue<'_>>) -> Option<Option<Action>> {
         let name = self.text(value, "the name of an action")?;
-        if name == "none" {
+        if name == NONE {
             return Some(None);
         }
         let at = self.source.place(value.span().start);
         match name.parse() {
             Ok(action) if context.takes(action) => return Some(Some(action)),
             Ok(action) => self.problems.push(KeymapProblem::NotHere { at, action, context }),
-            Err(source) => self.problems.push(KeymapProblem::Action { at, source }),
+            Err(source) => {
+                let remedy = remedy(name, context);
+                self.problems.push(KeymapProblem::Action { at, source, remedy });
+            }
         }
         None
     }
@@ -302,6 +311,17 @@ impl Reader<'_> {
                 });
             }
         }
+    }
+}
+
+/// What can be done about a name that no action has: with such a file the program does not start, so
+/// there is no help to look it up in.
+fn remedy(name: &str, context: Context) -> String {
+    let known = Action::all().filter(|action| context.takes(*action)).map(Action::name);
+    let known: Vec<&str> = known.chain([NONE]).collect();
+    match similar::get_close_matches(name, &known, 1, LIKENESS_LEAST).first() {
+        Some(meant) => format!("did you mean {meant:?}?"),
+        None => format!("{context} takes {}", known.join(", ")),
     }
 }
 
