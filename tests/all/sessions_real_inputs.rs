@@ -109,6 +109,40 @@ async fn s13_5_what_the_runtime_refuses_is_refused_on_the_real_runtime() {
 }
 
 #[tokio::test]
+async fn a_long_answer_of_a_person_is_recorded_to_the_last_word() {
+    let world = World::new();
+    let session = world.session().await;
+    let turn = world.run(&session, asks()).await;
+    world.model.then(says("Done.").finish("stop"));
+    let text = "word ".repeat(14 * 1024);
+    world.sessions.respond_to_ask_human(&turn, &first(&turn), &text).await.expect("answered");
+    world.rested().await;
+    let state = world.sessions.get_turn(&turn).await.expect("readable").state;
+    let result = state.tool_calls.get(&first(&turn)).and_then(|call| call.result.clone());
+    let result = result.expect("it has one").data;
+    let answers = serde_json::json!({ "question": [text] });
+    let expected = serde_json::json!({ "outcome": "answered", "answers": answers });
+    assert_eq!((result.output.to_value(), result.is_error), (expected, false));
+    assert_eq!(world.status(&session), COMPLETED);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_is_refused_and_the_question_waits_on() {
+    let world = World::new();
+    let session = world.session().await;
+    let turn = world.run(&session, asks()).await;
+    let before = events(&world, &turn).await;
+    let text = "x".repeat(256 * 1024);
+    let refused = world.sessions.respond_to_ask_human(&turn, &first(&turn), &text).await;
+    let InputRefused::Unfit { call, why } = refusal(refused) else { panic!("it does not fit") };
+    assert_eq!(call, first(&turn));
+    assert_eq!(why, "it has 262194 bytes, and 262144 fit");
+    world.rested().await;
+    assert_eq!(events(&world, &turn).await, before);
+    assert_eq!(world.status(&session), SUSPENDED);
+}
+
+#[tokio::test]
 async fn s13_5_a_message_is_never_taken_for_an_answer_on_the_real_runtime() {
     let world = World::new();
     let session = world.session().await;
