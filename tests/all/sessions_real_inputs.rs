@@ -11,6 +11,7 @@ use turnstile::domain::turn::status::TurnStatus;
 use turnstile::runtime::error::{AdvanceError, InputRefused};
 use turnstile::sessions::error::SessionError;
 use turnstile::testing::fact::json;
+use turnstile::testing::gate;
 use turnstile::testing::model::Reply;
 use turnstile::testing::store::memory_store;
 use turnstile::testing::store::scripted::ScriptedStore;
@@ -140,6 +141,25 @@ async fn an_answer_that_is_too_long_is_refused_and_the_question_waits_on() {
     world.rested().await;
     assert_eq!(events(&world, &turn).await, before);
     assert_eq!(world.status(&session), SUSPENDED);
+}
+
+#[tokio::test]
+async fn a_result_that_was_changed_to_fit_is_accepted_once_it_is_recorded() {
+    let world = World::new();
+    let (session, gate) = (world.session().await, gate::Gate::new());
+    let turn = world.run(&session, asks()).await;
+    world.model.then(Reply::new().gate(&gate).text("Done.").finish("stop"));
+    let output = json(r#"{"id":9007199254740993}"#);
+    let result = ToolResultData { output, is_error: false, metadata: None };
+    let delivered = world.sessions.deliver_async_tool_result(&turn, &first(&turn), result).await;
+    delivered.expect("delivered");
+    assert!(world.sessions.is_running(&turn), "nobody waited for its end");
+    let state = world.sessions.get_turn(&turn).await.expect("readable").state;
+    let result = state.tool_calls.get(&first(&turn)).and_then(|call| call.result.clone());
+    assert_eq!(result.expect("it has one").data.output, json(r#"{"id":"9007199254740993"}"#));
+    gate.open();
+    world.rested().await;
+    assert_eq!(world.status(&session), COMPLETED);
 }
 
 #[tokio::test]
