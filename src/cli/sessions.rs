@@ -281,7 +281,8 @@ fn refusal(error: &SessionError) -> Problem {
         | SessionError::NotDeleted(_)
         | SessionError::Entangled { .. }
         | SessionError::NoSession(_)
-        | SessionError::SeveralQuestions(_) => Exit::Failed,
+        | SessionError::SeveralQuestions(_)
+        | SessionError::NoQuestion { .. } => Exit::Failed,
     };
     Problem::of(exit, error)
 }

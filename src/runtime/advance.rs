@@ -14,7 +14,9 @@ use crate::domain::turn::state::{Settlement, ToolCall, TurnState};
 use crate::models::model::Model;
 use crate::policy::checker::Call;
 use crate::runtime::Parts;
-use crate::runtime::api::{AdvanceOptions, ExternalInput, StopSignal, TakeInputs, TurnOutcome};
+use crate::runtime::api::{
+    AdvanceOptions, ExternalInput, Receipt, StopSignal, TakeInputs, TurnOutcome,
+};
 use crate::runtime::calls::Worked;
 use crate::runtime::commit::{Cell, Held};
 use crate::runtime::compose::tools_for;
@@ -35,6 +37,7 @@ pub(super) struct Advance {
     pub(super) stop: StopSignal,
     pub(super) folder: PathBuf,
     pub(super) take_inputs: Option<Arc<dyn TakeInputs>>,
+    receipt: Receipt,
 }
 
 /// What a turn runs on today.
@@ -99,7 +102,7 @@ pub(super) async fn advance(
     let _turn = if let Ok(turn) = Arc::clone(&executing).try_lock_owned() {
         turn
     } else {
-        input = record_early(&parts, &cell, input).await?;
+        input = record_early(&parts, &cell, input, &options.receipt).await?;
         executing.lock_owned().await
     };
     let session = cell.look(&parts, |state| state.definition.session_id.clone()).await;
@@ -113,15 +116,21 @@ pub(super) async fn advance(
         stop: options.stop,
         folder: options.folder,
         take_inputs: options.take_inputs,
+        receipt: options.receipt,
     };
     advance.settle(input).await
 }
 
-async fn record_early(parts: &Parts, cell: &Cell, input: Input) -> Result<Input, AdvanceError> {
+async fn record_early(
+    parts: &Parts,
+    cell: &Cell,
+    input: Input,
+    receipt: &Receipt,
+) -> Result<Input, AdvanceError> {
     match input {
         Input::Due(ExternalInput::Cancel { .. }) | Input::None | Input::Recorded => Ok(input),
         Input::Due(due) => {
-            record_input(parts, cell, &due).await?;
+            record_input(parts, cell, &due, receipt).await?;
             cell.committed.notify_one();
             Ok(Input::Recorded)
         }
@@ -132,9 +141,12 @@ async fn record_input(
     parts: &Parts,
     cell: &Cell,
     input: &ExternalInput,
+    receipt: &Receipt,
 ) -> Result<(), AdvanceError> {
     let output_bytes_max = parts.options.output_bytes_max;
-    cell.commit_with(parts, |state| inputs::facts(state, input, output_bytes_max)).await
+    cell.commit_with(parts, |state| inputs::facts(state, input, output_bytes_max)).await?;
+    receipt.give();
+    Ok(())
 }
 
 impl Advance {
@@ -159,7 +171,7 @@ impl Advance {
         }
         let live = self.resolve().await?;
         if let Input::Due(due) = &input {
-            record_input(parts, &self.cell, due).await?;
+            record_input(parts, &self.cell, due, &self.receipt).await?;
         }
         self.close_call(|state| recover::close_interrupted(state, left)).await?;
         self.run(&live).await

@@ -134,6 +134,31 @@ pub struct AdvanceOptions {
     pub folder: PathBuf,
     /// Where messages come from that were typed while the turn runs.
     pub take_inputs: Option<Arc<dyn TakeInputs>>,
+    /// Where it is said that the advance's own input is safe.
+    pub receipt: Receipt,
+}
+
+/// Says that the input of one advance stands in the log, whatever it became there. For a cancel,
+/// which is not recorded as one event, it is never given.
+#[derive(Clone, Debug, Default)]
+pub struct Receipt(CancellationToken);
+
+impl Receipt {
+    /// The input is recorded, durably.
+    pub fn give(&self) {
+        self.0.cancel();
+    }
+
+    /// Whether it was given.
+    #[must_use]
+    pub fn is_given(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
+    /// Waits until it is given. Safe to drop.
+    pub async fn given(&self) {
+        self.0.cancelled().await;
+    }
 }
 
 /// The signal that ends a live advance, with its reason.

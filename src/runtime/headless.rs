@@ -98,7 +98,7 @@ pub async fn start_headless(
             session_created_at: turn.now,
         })
         .await?;
-    let options = AdvanceOptions { stop, folder, take_inputs: None };
+    let options = AdvanceOptions { stop, folder, ..AdvanceOptions::default() };
     let execution = turns.advance_turn(&id, None, options);
     Ok(HeadlessRun { turn: id, events: execution.events, outcome: execution.outcome })
 }

@@ -6,8 +6,10 @@ use serde::Deserialize;
 use crate::base::id::ToolCallId;
 use crate::domain::agent::Execution;
 use crate::domain::json::Json;
+use crate::domain::session::entry::ASK_HUMAN;
 use crate::domain::turn::event::{
-    DecisionSource, PermissionResolved, ResultSource, ToolProgress, ToolResult, TurnFact,
+    DecisionSource, PermissionResolved, ResultSource, ToolProgress, ToolResult, ToolResultData,
+    TurnFact,
 };
 use crate::domain::turn::state::{ToolCall, TurnState};
 use crate::runtime::api::ExternalInput;
@@ -16,8 +18,12 @@ use crate::runtime::error::InputRefused;
 use crate::runtime::progress::REPORT_BYTES_MAX;
 use crate::tools::output::{self, METADATA_BYTES_MAX};
 
-/// The fact that an input makes; none for the end, which is not one fact. A result is cut to what a
-/// model gets of a tool, like every other.
+/// How long a person's answers to the questions of one call may be: what a model still takes in
+/// beside all else, and far more than anybody types; the rest is pasted, and fits into a file.
+const ANSWER_BYTES_MAX: usize = 256 * 1024;
+
+/// The fact that an input makes; none for the end, which is not one fact. A program's result is cut
+/// to what a model gets of a tool, like every other; a person's answer never is.
 pub(super) fn facts(state: &TurnState, input: &ExternalInput, output_bytes_max: usize) -> Facts {
     if state.terminal.is_some() {
         return Err(InputRefused::Ended { turn: state.id.clone(), status: state.status() });
@@ -51,7 +57,11 @@ pub(super) fn facts(state: &TurnState, input: &ExternalInput, output_bytes_max: 
                 tool_call_id: call.clone(),
                 tool_name: tool.name.clone(),
                 source: ResultSource::Async,
-                result: output::fit(result.clone(), output_bytes_max),
+                result: if tool.name == ASK_HUMAN {
+                    whole(call, result)?
+                } else {
+                    output::fit(result.clone(), output_bytes_max)
+                },
             })
         }
         ExternalInput::Cancel { .. } => return Ok(Vec::new()),
@@ -68,6 +78,16 @@ fn find<'a>(state: &'a TurnState, call: &ToolCallId) -> Result<&'a ToolCall, Inp
 fn awaiting<'a>(state: &'a TurnState, call: &ToolCallId) -> Result<&'a ToolCall, InputRefused> {
     let tool = Some(find(state, call)?).filter(|tool| tool.awaits_async_result());
     tool.ok_or_else(|| InputRefused::NoResultPending(call.clone()))
+}
+
+/// A person's answer as it may be recorded, every word of it.
+fn whole(call: &ToolCallId, answer: &ToolResultData) -> Result<ToolResultData, InputRefused> {
+    let metadata = answer.metadata.as_ref().map(|it| fit(call, it, METADATA_BYTES_MAX));
+    Ok(ToolResultData {
+        output: fit(call, &answer.output, ANSWER_BYTES_MAX)?,
+        is_error: answer.is_error,
+        metadata: metadata.transpose()?,
+    })
 }
 
 /// The value as it may be recorded. What does not fit is refused rather than cut: whoever gave it

@@ -11,8 +11,9 @@ use crate::domain::json::Json;
 use crate::domain::session::state::SessionState;
 use crate::domain::turn::event::{DecisionSource, ResultSource, TurnEvent, TurnFact};
 use crate::domain::turn::live::{LiveEvent, News};
-use crate::domain::turn::state::ToolCall;
-use crate::runtime::api::{AdvanceOptions, ExternalInput, OutcomeFuture, Turn, TurnExecution};
+use crate::runtime::api::{
+    AdvanceOptions, ExternalInput, OutcomeFuture, Receipt, Turn, TurnExecution,
+};
 use crate::runtime::error::{AdvanceError, InputRefused};
 use crate::runtime::hub::{Received, Subscription};
 use crate::sessions::Sessions;
@@ -105,10 +106,12 @@ impl Sessions {
             session: session.id.clone(),
             folder: folder.clone(),
         };
+        let receipt = Receipt::default();
         let options = AdvanceOptions {
             stop: registration.stop.clone(),
             folder,
             take_inputs: Some(Arc::new(steering)),
+            receipt: receipt.clone(),
         };
         let execution = self.parts.turns.advance_turn(turn, input.clone(), options);
         let (waits, heard) = oneshot::channel();
@@ -117,6 +120,7 @@ impl Sessions {
             session: session.id.clone(),
             turn: turn.clone(),
             awaited: input.filter(is_recorded),
+            receipt,
             waits: Some(waits),
         };
         let telling = Telling {
@@ -149,6 +153,8 @@ struct Follower {
     turn: TurnId,
     /// The input that is to be recorded, until it is.
     awaited: Option<ExternalInput>,
+    /// Says when it is.
+    receipt: Receipt,
     /// Who waits, until something was said.
     waits: Option<oneshot::Sender<Heard>>,
 }
@@ -164,13 +170,20 @@ impl Follower {
         let outcome = loop {
             tokio::select! {
                 biased;
-                // Safe to drop: an event stays in its queue until it is taken, and the outcome is
-                // polled on.
+                // Safe to drop: a receipt stays given, an event stays in its queue until it is
+                // taken, and the outcome is polled on.
+                () = self.receipt.given(), if self.awaited.is_some() => {
+                    self.look().await;
+                    self.acknowledge();
+                }
                 received = events.next() => self.heed(received).await,
                 outcome = &mut outcome => break outcome,
             }
         };
         let turn = self.look().await;
+        if self.receipt.is_given() {
+            self.acknowledge();
+        }
         let rest = match &outcome {
             Err(AdvanceError::Refused(_)) => Rest::Refused,
             Ok(_) | Err(_) => Rest::TookPart,
@@ -198,24 +211,20 @@ impl Follower {
     /// Whether the advance came to rest without its input: something had ended the turn, or stopped
     /// it, before.
     fn passed_over(&self, turn: Option<Turn>) -> Option<InputRefused> {
-        let (input, turn) = (self.awaited.as_ref()?, turn?);
-        let (id, status) = (self.turn.clone(), turn.state.status());
-        (!is_answered(&turn, input)).then_some(InputRefused::Ended { turn: id, status })
+        self.awaited.as_ref()?;
+        Some(InputRefused::Ended { turn: self.turn.clone(), status: turn?.state.status() })
     }
 
-    async fn heed(&mut self, received: Received) {
+    async fn heed(&self, received: Received) {
         match received {
             Received::Event(LiveEvent { news: News::Recorded { event, .. }, .. }) => {
                 if changes_what_waits(&event) {
                     self.look().await;
                 }
-                self.acknowledge(&event);
             }
             Received::Event(_) => {}
             Received::Lagged => {
-                if let Some(turn) = self.look().await {
-                    self.acknowledge_what_stands(&turn);
-                }
+                self.look().await;
             }
         }
     }
@@ -235,40 +244,22 @@ impl Follower {
         }
     }
 
-    /// As [`acknowledge`](Self::acknowledge), for what may have been recorded without being heard.
+    /// As [`acknowledge`](Self::acknowledge), if the log has the input although nobody said so: its
+    /// record was written, and the writing broke off.
     fn acknowledge_what_stands(&mut self, turn: &Turn) {
-        for event in &turn.events {
-            self.acknowledge(event);
+        let stands = |input| turn.events.iter().any(|event| is_record_of(event, input));
+        if self.awaited.as_ref().is_some_and(stands) {
+            self.acknowledge();
         }
     }
 
-    fn acknowledge(&mut self, event: &TurnEvent) {
-        if self.awaited.take_if(|input| is_record_of(event, input)).is_some()
+    fn acknowledge(&mut self) {
+        if self.awaited.take().is_some()
             && let Some(waits) = self.waits.take()
         {
             // Nobody waiting for it is no error.
             drop(waits.send(Heard::Taken));
         }
-    }
-}
-
-/// Whether the call of an input has what the input was to give it.
-fn is_answered(turn: &Turn, input: &ExternalInput) -> bool {
-    let answered = |call, is_answered: fn(&ToolCall) -> bool| {
-        turn.state.tool_calls.get(call).is_some_and(is_answered)
-    };
-    match input {
-        ExternalInput::PermissionDecision { call, .. } => {
-            answered(call, |call| call.permission.as_ref().is_some_and(|it| it.resolved.is_some()))
-        }
-        ExternalInput::AsyncToolResult { call, .. } => answered(call, |call| {
-            call.result.as_ref().is_some_and(|result| result.source == ResultSource::Async)
-        }),
-        ExternalInput::AsyncToolProgress { call, progress } => {
-            let told = turn.state.tool_calls.get(call).map(|call| &call.progress);
-            told.is_some_and(|told| told.iter().any(|it| became(progress, it)))
-        }
-        ExternalInput::Cancel { .. } => true,
     }
 }
 
@@ -302,7 +293,10 @@ fn is_record_of(event: &TurnEvent, input: &ExternalInput) -> bool {
         }
         ExternalInput::AsyncToolResult { call, result } => {
             matches!(&event.fact, TurnFact::ToolResult(fact)
-                if fact.tool_call_id == *call && fact.result == *result)
+                if fact.source == ResultSource::Async
+                    && fact.tool_call_id == *call
+                    && fact.result.is_error == result.is_error
+                    && became(&result.output, &fact.result.output))
         }
         ExternalInput::Cancel { .. } => false,
     }

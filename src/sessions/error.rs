@@ -76,6 +76,14 @@ pub enum SessionError {
     /// The question's input asks nothing that a single answer fits.
     #[error("tool call {0} asks several questions; answer them one by one")]
     SeveralQuestions(ToolCallId),
+    /// The call waits for a program, which no person's answer replaces.
+    #[error("tool call {call} asks nobody; deliver the result of {tool:?} instead of an answer")]
+    NoQuestion {
+        /// The call.
+        call: ToolCallId,
+        /// Its tool, as the model knows it.
+        tool: String,
+    },
     /// A message that waits was not put, changed or delivered.
     #[error(transparent)]
     Waiting(#[from] WaitingError),

@@ -4,6 +4,7 @@
 use crate::base::id::{ToolCallId, TurnId};
 use crate::domain::json::Json;
 use crate::domain::question::{Answer, Questions};
+use crate::domain::session::entry::ASK_HUMAN;
 use crate::domain::turn::event::{Decision, ToolResultData};
 use crate::domain::turn::state::TurnState;
 use crate::runtime::api::ExternalInput;
@@ -32,7 +33,7 @@ impl Sessions {
     ///
     /// # Errors
     /// [`SessionError::SeveralQuestions`] if there are several; else as
-    /// [`Sessions::respond_to_permission`].
+    /// [`Sessions::answer_questions`].
     pub async fn respond_to_ask_human(
         &self,
         turn: &TurnId,
@@ -40,11 +41,12 @@ impl Sessions {
         answer: &str,
     ) -> Result<(), SessionError> {
         let state = self.parts.turns.get_turn(turn).await?.state;
+        check_asks(&state, call)?;
         let asked = state.tool_calls.get(call).and_then(|it| Questions::read(&it.arguments).ok());
         let id = match asked.as_ref().map(Questions::list) {
             Some([only]) => only.id.clone(),
             Some([_, _, ..]) => return Err(SessionError::SeveralQuestions(call.clone())),
-            // What asks nothing is the runtime's to refuse.
+            // A call that there is not, or that waits for nothing, is the runtime's to refuse.
             Some([]) | None => String::new(),
         };
         let answers = [(id, vec![answer.to_owned()])].into_iter().collect();
@@ -54,13 +56,15 @@ impl Sessions {
     /// Answers, or dismisses, a form of questions.
     ///
     /// # Errors
-    /// As [`Sessions::respond_to_permission`].
+    /// [`SessionError::NoQuestion`] if the call waits for the result of another tool; else as
+    /// [`Sessions::respond_to_permission`].
     pub async fn answer_questions(
         &self,
         turn: &TurnId,
         call: &ToolCallId,
         answer: &Answer,
     ) -> Result<(), SessionError> {
+        check_asks(&self.parts.turns.get_turn(turn).await?.state, call)?;
         self.deliver_async_tool_result(turn, call, answer.to_result()).await
     }
 
@@ -109,5 +113,17 @@ impl Sessions {
         self.closing.check(session)?;
         let session = self.get_session(session).await?;
         Ok(self.advance(&session, &turn.id, Some(input)))
+    }
+}
+
+/// That a call which waits for a result waits for a person's. Calls that wait for none are the
+/// runtime's to refuse.
+fn check_asks(turn: &TurnState, call: &ToolCallId) -> Result<(), SessionError> {
+    let awaits = turn.tool_calls.get(call).filter(|it| it.awaits_async_result());
+    match awaits.filter(|it| it.name != ASK_HUMAN) {
+        Some(other) => {
+            Err(SessionError::NoQuestion { call: call.clone(), tool: other.name.clone() })
+        }
+        None => Ok(()),
     }
 }

@@ -321,7 +321,7 @@ pub fn folder() -> PathBuf {
 /// An advance in [`folder`] that nobody stops.
 #[must_use]
 pub fn options() -> AdvanceOptions {
-    AdvanceOptions { stop: StopSignal::new(), folder: folder(), take_inputs: None }
+    AdvanceOptions { folder: folder(), ..AdvanceOptions::default() }
 }
 
 /// An advance that `stop` ends.

@@ -139,6 +139,20 @@ async fn s13_5_a_result_and_reports_before_it_advance_their_turn() {
 }
 
 #[tokio::test]
+async fn s13_5_only_the_tool_that_asks_a_person_takes_a_persons_answer() {
+    let script = Script::new().calls("c1:deploy").expose("c1").suspend();
+    let (world, [(_, turn), _]) = two_waiting(script).await;
+    let text = world.sessions.respond_to_ask_human(&turn, &c1(), "yes").await;
+    let form = world.sessions.answer_questions(&turn, &c1(), &Answer::Dismissed).await;
+    let why = "tool call c1 asks nobody; deliver the result of \"deploy\" instead of an answer";
+    for refused in [text, form] {
+        assert!(matches!(refused, Err(SessionError::NoQuestion { .. })), "{refused:?}");
+        assert_eq!(refused.expect_err("refused").to_string(), why);
+    }
+    assert_eq!(inputs(&world, &turn), []);
+}
+
+#[tokio::test]
 async fn s13_5_what_the_runtime_refuses_is_refused() {
     let world = SessionWorld::new();
     let session = world.session().await;

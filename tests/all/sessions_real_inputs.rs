@@ -11,6 +11,7 @@ use turnstile::domain::turn::status::TurnStatus;
 use turnstile::runtime::error::{AdvanceError, InputRefused};
 use turnstile::sessions::error::SessionError;
 use turnstile::testing::fact::json;
+use turnstile::testing::gate;
 use turnstile::testing::model::Reply;
 use turnstile::testing::store::memory_store;
 use turnstile::testing::store::scripted::ScriptedStore;
@@ -106,6 +107,59 @@ async fn s13_5_what_the_runtime_refuses_is_refused_on_the_real_runtime() {
     world.rested().await;
     assert_eq!(events(&world, &turn).await, before);
     assert_eq!(world.status(&session), SUSPENDED);
+}
+
+#[tokio::test]
+async fn a_long_answer_of_a_person_is_recorded_to_the_last_word() {
+    let world = World::new();
+    let session = world.session().await;
+    let turn = world.run(&session, asks()).await;
+    world.model.then(says("Done.").finish("stop"));
+    let text = "word ".repeat(14 * 1024);
+    world.sessions.respond_to_ask_human(&turn, &first(&turn), &text).await.expect("answered");
+    world.rested().await;
+    let state = world.sessions.get_turn(&turn).await.expect("readable").state;
+    let result = state.tool_calls.get(&first(&turn)).and_then(|call| call.result.clone());
+    let result = result.expect("it has one").data;
+    let answers = serde_json::json!({ "question": [text] });
+    let expected = serde_json::json!({ "outcome": "answered", "answers": answers });
+    assert_eq!((result.output.to_value(), result.is_error), (expected, false));
+    assert_eq!(world.status(&session), COMPLETED);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_long_is_refused_and_the_question_waits_on() {
+    let world = World::new();
+    let session = world.session().await;
+    let turn = world.run(&session, asks()).await;
+    let before = events(&world, &turn).await;
+    let text = "x".repeat(256 * 1024);
+    let refused = world.sessions.respond_to_ask_human(&turn, &first(&turn), &text).await;
+    let InputRefused::Unfit { call, why } = refusal(refused) else { panic!("it does not fit") };
+    assert_eq!(call, first(&turn));
+    assert_eq!(why, "it has 262194 bytes, and 262144 fit");
+    world.rested().await;
+    assert_eq!(events(&world, &turn).await, before);
+    assert_eq!(world.status(&session), SUSPENDED);
+}
+
+#[tokio::test]
+async fn a_result_that_was_changed_to_fit_is_accepted_once_it_is_recorded() {
+    let world = World::new();
+    let (session, gate) = (world.session().await, gate::Gate::new());
+    let turn = world.run(&session, asks()).await;
+    world.model.then(Reply::new().gate(&gate).text("Done.").finish("stop"));
+    let output = json(r#"{"id":9007199254740993}"#);
+    let result = ToolResultData { output, is_error: false, metadata: None };
+    let delivered = world.sessions.deliver_async_tool_result(&turn, &first(&turn), result).await;
+    delivered.expect("delivered");
+    assert!(world.sessions.is_running(&turn), "nobody waited for its end");
+    let state = world.sessions.get_turn(&turn).await.expect("readable").state;
+    let result = state.tool_calls.get(&first(&turn)).and_then(|call| call.result.clone());
+    assert_eq!(result.expect("it has one").data.output, json(r#"{"id":"9007199254740993"}"#));
+    gate.open();
+    world.rested().await;
+    assert_eq!(world.status(&session), COMPLETED);
 }
 
 #[tokio::test]

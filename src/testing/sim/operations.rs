@@ -183,7 +183,8 @@ fn is_refusal(error: &SessionError) -> bool {
         | SessionError::Advance(_)
         | SessionError::Folder(_)
         | SessionError::NoSession(_)
-        | SessionError::SeveralQuestions(_) => false,
+        | SessionError::SeveralQuestions(_)
+        | SessionError::NoQuestion { .. } => false,
     }
 }
 

@@ -87,6 +87,7 @@ impl Stage {
         let early = input.as_ref().filter(|_| is_running && !cancel);
         if let Some(input) = early {
             self.record(turn, |state| accepted(state, input)).await?;
+            options.receipt.give();
         }
         let input = if early.is_some() { None } else { input };
         let _executing = self.executing.lock(turn).await;
@@ -113,7 +114,10 @@ impl Stage {
             _ if options.stop.token().is_cancelled() => {
                 return self.cancel(turn, options.stop.reason()).await;
             }
-            Some(input) => self.record(turn, |state| accepted(state, &input)).await?,
+            Some(input) => {
+                self.record(turn, |state| accepted(state, &input)).await?;
+                options.receipt.give();
+            }
             None => {}
         }
         let script = self.plan().scripts.pop_front().unwrap_or_else(|| answering("Done."));
