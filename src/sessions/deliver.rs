@@ -38,11 +38,12 @@ impl Sessions {
                 return;
             }
         };
+        self.name_unasked(session, turn);
         // The next turn has begun already, and is heard of by itself.
         if state.latest().is_none_or(|latest| latest.id != turn.id) {
             return;
         }
-        self.do_unasked(session, turn);
+        self.compact_unasked(session, turn);
         match terminal.kind {
             // What waits is delivered when that is over.
             TerminalKind::Completed(_) if self.compacting.is_under_way(session) => {}
