@@ -13,7 +13,7 @@ use crate::domain::turn::event::{DecisionSource, ResultSource, TurnEvent, TurnFa
 use crate::domain::turn::live::{LiveEvent, News};
 use crate::domain::turn::state::ToolCall;
 use crate::runtime::api::{AdvanceOptions, ExternalInput, OutcomeFuture, Turn, TurnExecution};
-use crate::runtime::error::{AdvanceError, InputRefused};
+use crate::runtime::error::{AdvanceError, InputRefused, ReadError};
 use crate::runtime::hub::{Received, Subscription};
 use crate::sessions::Sessions;
 use crate::sessions::deliver::Steering;
@@ -175,11 +175,15 @@ impl Follower {
             Err(AdvanceError::Refused(_)) => Rest::Refused,
             Ok(_) | Err(_) => Rest::TookPart,
         };
-        if registration.is_last_to_rest(rest)
-            && let Some(turn) = &turn
-        {
-            self.sessions.after_rest(&self.session, &turn.state).await;
+        if registration.is_last_to_rest(rest) {
+            match &turn {
+                Ok(turn) => self.sessions.after_rest(&self.session, &turn.state).await,
+                Err(error) => {
+                    self.sessions.after_unknown_rest(&self.session, error.to_string()).await;
+                }
+            }
         }
+        let turn = turn.ok();
         let outcome = match (outcome, turn) {
             // What was recorded before things went wrong was taken all the same.
             (Err(error), Some(turn)) if !matches!(error, AdvanceError::Refused(_)) => {
@@ -207,13 +211,14 @@ impl Follower {
         match received {
             Received::Event(LiveEvent { news: News::Recorded { event, .. }, .. }) => {
                 if changes_what_waits(&event) {
-                    self.look().await;
+                    // That it cannot be read now is told when the advance has come to rest.
+                    drop(self.look().await);
                 }
                 self.acknowledge(&event);
             }
             Received::Event(_) => {}
             Received::Lagged => {
-                if let Some(turn) = self.look().await {
+                if let Ok(turn) = self.look().await {
                     self.acknowledge_what_stands(&turn);
                 }
             }
@@ -221,18 +226,16 @@ impl Follower {
     }
 
     /// Looks at the turn, so that the index keeps up with it.
-    async fn look(&self) -> Option<Turn> {
-        match self.sessions.parts.turns.get_turn(&self.turn).await {
+    async fn look(&self) -> Result<Turn, ReadError> {
+        let read = self.sessions.parts.turns.get_turn(&self.turn).await;
+        match &read {
             Ok(turn) => {
                 let offset = turn.events.len() as u64;
                 self.sessions.index.observe(&self.session, &turn.state, offset);
-                Some(turn)
             }
-            Err(error) => {
-                tracing::warn!(turn = %self.turn, %error, "a turn cannot be read");
-                None
-            }
+            Err(error) => tracing::warn!(turn = %self.turn, %error, "a turn cannot be read"),
         }
+        read
     }
 
     /// As [`acknowledge`](Self::acknowledge), for what may have been recorded without being heard.
