@@ -131,7 +131,21 @@ impl Folder<'_> {
 
     fn read(&self, path: &Path, bytes_max: usize) -> Result<Option<Vec<u8>>, IoFailure> {
         let size_max = bytes_max as u64 + 1;
-        disk::read_small(self.disk, path, size_max).map_err(IoFailure::of("read", path))
+        self.read_own(path, size_max).map_err(IoFailure::of("read", path))
+    }
+
+    /// What is put here speaks for the person: a link, or a file of somebody else, is refused as no
+    /// file.
+    fn read_own(&self, path: &Path, size_max: u64) -> io::Result<Option<Vec<u8>>> {
+        let file = match self.disk.open(path, Open::ReadItself) {
+            Err(error) if is_gone(&error) => return Ok(None),
+            opened => opened?,
+        };
+        let stat = file.stat()?;
+        if stat.owner != rustix::process::geteuid().as_raw() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "it belongs to another user"));
+        }
+        disk::read(&*file, 0, stat.size.min(size_max)).map(Some)
     }
 
     /// Writes a file as a whole, durably.

@@ -14,7 +14,7 @@ use crate::domain::turn::live::{LiveEvent, News};
 use crate::runtime::api::{
     AdvanceOptions, ExternalInput, OutcomeFuture, Receipt, Turn, TurnExecution,
 };
-use crate::runtime::error::{AdvanceError, InputRefused};
+use crate::runtime::error::{AdvanceError, InputRefused, ReadError};
 use crate::runtime::hub::{Received, Subscription};
 use crate::sessions::Sessions;
 use crate::sessions::deliver::Steering;
@@ -173,7 +173,7 @@ impl Follower {
                 // Safe to drop: a receipt stays given, an event stays in its queue until it is
                 // taken, and the outcome is polled on.
                 () = self.receipt.given(), if self.awaited.is_some() => {
-                    self.look().await;
+                    drop(self.look().await);
                     self.acknowledge();
                 }
                 received = events.next() => self.heed(received).await,
@@ -188,11 +188,15 @@ impl Follower {
             Err(AdvanceError::Refused(_)) => Rest::Refused,
             Ok(_) | Err(_) => Rest::TookPart,
         };
-        if registration.is_last_to_rest(rest)
-            && let Some(turn) = &turn
-        {
-            self.sessions.after_rest(&self.session, &turn.state).await;
+        if registration.is_last_to_rest(rest) {
+            match &turn {
+                Ok(turn) => self.sessions.after_rest(&self.session, &turn.state).await,
+                Err(error) => {
+                    self.sessions.after_unknown_rest(&self.session, error.to_string()).await;
+                }
+            }
         }
+        let turn = turn.ok();
         let outcome = match (outcome, turn) {
             // What was recorded before things went wrong was taken all the same.
             (Err(error), Some(turn)) if !matches!(error, AdvanceError::Refused(_)) => {
@@ -219,29 +223,28 @@ impl Follower {
         match received {
             Received::Event(LiveEvent { news: News::Recorded { event, .. }, .. }) => {
                 if changes_what_waits(&event) {
-                    self.look().await;
+                    // That it cannot be read now is told when the advance has come to rest.
+                    drop(self.look().await);
                 }
             }
             Received::Event(_) => {}
             Received::Lagged => {
-                self.look().await;
+                drop(self.look().await);
             }
         }
     }
 
     /// Looks at the turn, so that the index keeps up with it.
-    async fn look(&self) -> Option<Turn> {
-        match self.sessions.parts.turns.get_turn(&self.turn).await {
+    async fn look(&self) -> Result<Turn, ReadError> {
+        let read = self.sessions.parts.turns.get_turn(&self.turn).await;
+        match &read {
             Ok(turn) => {
                 let offset = turn.events.len() as u64;
                 self.sessions.index.observe(&self.session, &turn.state, offset);
-                Some(turn)
             }
-            Err(error) => {
-                tracing::warn!(turn = %self.turn, %error, "a turn cannot be read");
-                None
-            }
+            Err(error) => tracing::warn!(turn = %self.turn, %error, "a turn cannot be read"),
         }
+        read
     }
 
     /// As [`acknowledge`](Self::acknowledge), if the log has the input although nobody said so: its

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::base::id::{SessionId, TurnId};
@@ -36,9 +37,19 @@ pub(super) struct Compacting {
 
 /// A compaction under way, until this is dropped.
 struct UnderWay {
-    compacting: Compacting,
+    sessions: Sessions,
     session: SessionId,
     stop: StopSignal,
+    waited: Waited,
+}
+
+/// What became of the messages that wait for a compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waited {
+    /// They wait for its end.
+    ForThis,
+    /// They were delivered, or are held.
+    Settled,
 }
 
 impl Compacting {
@@ -54,13 +65,18 @@ impl Compacting {
         }
     }
 
-    fn begin(&self, session: &SessionId) -> UnderWay {
+    fn begin(&self, session: &SessionId) -> StopSignal {
         let stop = StopSignal::new();
         let mut under_way = self.lock();
         under_way.insert(session.clone(), stop.clone());
         self.tell(&under_way);
-        drop(under_way);
-        UnderWay { compacting: self.clone(), session: session.clone(), stop }
+        stop
+    }
+
+    fn end(&self, session: &SessionId) {
+        let mut under_way = self.lock();
+        under_way.remove(session);
+        self.tell(&under_way);
     }
 
     /// Told under the lock, so that the last word is how things stand.
@@ -77,9 +93,13 @@ impl Drop for UnderWay {
     fn drop(&mut self) {
         // Whoever waited for the summary may be gone: nothing is asked of the model for nobody.
         self.stop.stop(None);
-        let mut under_way = self.compacting.lock();
-        under_way.remove(&self.session);
-        self.compacting.tell(&under_way);
+        self.sessions.compacting.end(&self.session);
+        // Without a runtime the program is at its end, and what waits is there for the next one.
+        if self.waited == Waited::ForThis && Handle::try_current().is_ok() {
+            let (sessions, session) = (self.sessions.clone(), self.session.clone());
+            let work = async move { sessions.deliver_what_waited(&session).await };
+            drop(self.sessions.parts.tasks.spawn("deliver what waited for a summary", work));
+        }
     }
 }
 
@@ -103,7 +123,7 @@ impl Sessions {
     /// [`SessionError::NothingToCompact`]; [`SessionError::NoSummary`] if the model gave none;
     /// [`SessionError::Read`] if a turn is damaged. The session is as it was then.
     pub async fn compact(&self, session: &SessionId) -> Result<(), SessionError> {
-        let (state, plan, under_way) = {
+        let (state, plan, mut under_way) = {
             let _lock = self.locks.lock(session).await;
             self.closing.check(session)?;
             let state = self.get_session(session).await?;
@@ -114,14 +134,18 @@ impl Sessions {
                 return Ok(());
             }
             // Reading a long session takes its time: it can be stopped from here on.
-            let under_way = self.compacting.begin(session);
+            let under_way = UnderWay {
+                sessions: self.clone(),
+                session: session.clone(),
+                stop: self.compacting.begin(session),
+                waited: Waited::ForThis,
+            };
             let plan = self.plan(&state).await?.ok_or_else(nothing)?;
             (state, plan, under_way)
         };
         // The lock is free meanwhile; that no turn starts is what the mark is for.
         let summary = self.summarise(&state, &plan, &under_way.stop).await;
         let _lock = self.locks.lock(session).await;
-        drop(under_way);
         self.closing.check(session)?;
         let mut state = match self.get_session(session).await {
             Ok(state) => state,
@@ -132,10 +156,13 @@ impl Sessions {
             Ok(summary) => self.record_summary(&mut state, summary, plan.first_kept).await,
             Err(error) => Err(error),
         };
-        // What was sent meanwhile has waited for this.
+        // What was sent meanwhile has waited for this. Whoever breaks off before that leaves it to
+        // the end of the mark.
         if let Err(error) = self.deliver_next(&state).await {
             tracing::warn!(%session, %error, "a message that waits was not delivered");
         }
+        under_way.waited = Waited::Settled;
+        drop(under_way);
         compacted
     }
 

@@ -35,14 +35,15 @@ impl Sessions {
             Ok(state) => state,
             Err(error) => {
                 tracing::warn!(%session, %error, "nothing more is delivered");
-                return;
+                return self.hold_back(session, error.to_string()).await;
             }
         };
+        self.name_unasked(session, turn);
         // The next turn has begun already, and is heard of by itself.
         if state.latest().is_none_or(|latest| latest.id != turn.id) {
             return;
         }
-        self.do_unasked(session, turn);
+        self.compact_unasked(session, turn);
         match terminal.kind {
             // What waits is delivered when that is over.
             TerminalKind::Completed(_) if self.compacting.is_under_way(session) => {}
@@ -55,17 +56,53 @@ impl Sessions {
         }
     }
 
+    /// A turn of the session has come to rest, and cannot be read to see how: what waits is held.
+    pub(super) async fn after_unknown_rest(&self, session: &SessionId, why: String) {
+        let _lock = self.locks.lock(session).await;
+        if self.closing.check(session).is_ok() {
+            self.hold_back(session, why).await;
+        }
+    }
+
+    /// Delivers what waited for something that broke off, if nothing else is to do that.
+    pub(super) async fn deliver_what_waited(&self, session: &SessionId) {
+        let _lock = self.locks.lock(session).await;
+        if self.closing.check(session).is_err() || self.compacting.is_under_way(session) {
+            return;
+        }
+        if let Err(error) = self.deliver_if_ended(session).await {
+            tracing::warn!(%session, %error, "a message that waits was not delivered");
+            self.hold_back(session, error.to_string()).await;
+        }
+    }
+
+    async fn deliver_if_ended(&self, session: &SessionId) -> Result<(), SessionError> {
+        let state = self.get_session(session).await?;
+        if self.has_ended(&state).await? {
+            self.deliver_next(&state).await?;
+        }
+        Ok(())
+    }
+
     /// Makes the next turn of the first message that waits, unless that is held. Called under the
-    /// session's lock, when the latest turn has ended.
+    /// session's lock, when the latest turn has ended. What cannot be delivered is held, and all
+    /// behind it: nothing comes back to it by itself.
     pub(super) async fn deliver_next(&self, session: &SessionState) -> Result<(), SessionError> {
-        let Some(item) = self.claim_next(&session.id).await? else { return Ok(()) };
+        let item = match self.claim_next(&session.id).await {
+            Ok(Some(item)) => item,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                self.hold_back(&session.id, error.to_string()).await;
+                return Err(error);
+            }
+        };
         match self.deliver(session, &item).await {
             Ok(_) => {
                 self.confirm(&session.id, &[item.id]).await;
                 Ok(())
             }
             Err(error) => {
-                self.settle_failed(&session.id, &[item], &error).await;
+                self.settle_failed(&session.id, &[item], error.to_string()).await;
                 Err(error)
             }
         }
@@ -153,12 +190,24 @@ impl Sessions {
         self.queue_changed(session).await;
     }
 
+    /// Holds what waits, if anything does, and says why. What a claim that failed has got hold of
+    /// waits again.
+    pub(super) async fn hold_back(&self, session: &SessionId, why: String) {
+        if self.queue.with(session, |known| known.loose.is_empty()) {
+            return;
+        }
+        self.settle_failed(session, &[], why).await;
+        if let Err(error) = self.lock_queue(session).await {
+            tracing::warn!(%session, %error, "what was claimed is not settled");
+        }
+    }
+
     /// What was claimed may not have been delivered: the logs say. What waits is held.
-    async fn settle_failed(&self, session: &SessionId, claimed: &[Item], why: &SessionError) {
+    async fn settle_failed(&self, session: &SessionId, claimed: &[Item], why: String) {
         let _queue = self.queue.lock(session).await;
         self.queue.with(session, |known| {
             known.loose.clear();
-            known.last_error = Some(why.to_string());
+            known.last_error = Some(why);
         });
         if let Err(error) = self.settle(session, claimed).await {
             tracing::warn!(%session, %error, "what was claimed is not settled");

@@ -189,6 +189,13 @@ impl Index {
         }
     }
 
+    /// Shows why the last message was not delivered, where nothing new is known of how many wait.
+    /// Called under the lock on what waits.
+    pub(super) fn set_last_error(&self, session: &SessionId, last_error: Option<String>) {
+        let count = self.lock().unsent.get(session).map_or(0, |known| known.count);
+        self.set_unsent(session, Unsent { count, last_error });
+    }
+
     /// So much waits to be sent in a session.
     pub(super) fn set_unsent(&self, session: &SessionId, unsent: Unsent) {
         let mut inner = self.lock();

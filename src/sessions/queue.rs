@@ -226,7 +226,7 @@ impl Sessions {
         Ok(())
     }
 
-    async fn has_ended(&self, session: &SessionState) -> Result<bool, SessionError> {
+    pub(super) async fn has_ended(&self, session: &SessionState) -> Result<bool, SessionError> {
         let Some(latest) = session.latest() else { return Ok(true) };
         match self.check_settled(&session.id, &latest.id).await {
             Ok(()) => Ok(true),
@@ -291,7 +291,11 @@ impl Sessions {
                 let unsent = undelivered.count();
                 self.index.set_unsent(session, Unsent { count: unsent, last_error });
             }
-            Err(error) => tracing::warn!(%session, %error, "what waits cannot be read"),
+            Err(error) => {
+                tracing::warn!(%session, %error, "what waits cannot be read");
+                let last_error = self.queue.with(session, |known| known.last_error.clone());
+                self.index.set_last_error(session, last_error);
+            }
         }
         self.queue.tell(session);
     }

@@ -31,11 +31,19 @@ struct Header {
     goes_back_to: Vec<TurnId>,
 }
 
-/// A log that cannot be read.
+/// What cannot be read.
 struct Unread {
-    /// The session whose log it is, if it is one.
-    session: Option<SessionId>,
+    what: Unreadable,
     why: String,
+}
+
+enum Unreadable {
+    /// The log of a session.
+    Session(SessionId),
+    /// The log of a turn.
+    Turn(TurnId),
+    /// Something else.
+    Other,
 }
 
 impl Survey {
@@ -55,12 +63,6 @@ impl Survey {
         &self,
         these: &BTreeSet<SessionId>,
     ) -> Result<Vec<TurnId>, Vec<String>> {
-        let is_other = |log: &&Unread| log.session.as_ref().is_none_or(|id| !these.contains(id));
-        let unread: Vec<_> =
-            self.unread.iter().filter(is_other).map(|log| log.why.clone()).collect();
-        if !unread.is_empty() {
-            return Err(unread);
-        }
         let others = self.sessions.iter().filter(|(session, _)| !these.contains(*session));
         let others = others.flat_map(|(_, turns)| turns);
         let kept = self.closed(others.chain(&self.removed).chain(self.alone()));
@@ -71,7 +73,23 @@ impl Survey {
         });
         let theirs = self.closed(theirs.chain(said.map(|(turn, _)| turn)));
         let is_theirs = |turn: &&TurnId| theirs.contains(*turn) && !kept.contains(*turn);
-        Ok(self.turns.keys().filter(is_theirs).cloned().collect())
+        let is_other = |log: &&Unread| match &log.what {
+            Unreadable::Session(session) => !these.contains(session),
+            // Whose a damaged turn is, is known from the sessions that have it.
+            Unreadable::Turn(turn) => !is_theirs(&turn),
+            Unreadable::Other => true,
+        };
+        let unread: Vec<_> =
+            self.unread.iter().filter(is_other).map(|log| log.why.clone()).collect();
+        if !unread.is_empty() {
+            return Err(unread);
+        }
+        let damaged = self.unread.iter().filter_map(|log| match &log.what {
+            Unreadable::Turn(turn) => Some(turn),
+            Unreadable::Session(_) | Unreadable::Other => None,
+        });
+        let all: BTreeSet<_> = self.turns.keys().chain(damaged).collect();
+        Ok(all.into_iter().filter(is_theirs).cloned().collect())
     }
 
     /// The turns of no session.
@@ -96,7 +114,7 @@ impl Survey {
         match state {
             Ok(state) => drop(self.sessions.insert(session.clone(), turns_of(state))),
             Err(StoreError::NotFound(_)) => {}
-            Err(error) => self.add_unread(Some(session), error),
+            Err(error) => self.add_unread(Unreadable::Session(session.clone()), error),
         }
     }
 
@@ -105,21 +123,25 @@ impl Survey {
             Ok(snapshot) => snapshot,
             // It went meanwhile.
             Err(StoreError::NotFound(_)) => return,
-            Err(error) => return self.add_unread(None, &error),
+            Err(error) => return self.add_unread(unreadable(&error), &error),
         };
+        let damaged = || Unreadable::Turn(TurnId::from(snapshot.log.id()));
         match TurnEvent::parse_line(snapshot.first.as_bytes()) {
             Ok(TurnEvent { id, fact: TurnFact::Created(created), .. })
                 if id.as_str() == snapshot.log.id() =>
             {
                 self.turns.insert(id, Header::of(&created));
             }
-            Ok(_) => self.add_unread(None, &format!("{} does not begin as a turn", snapshot.log)),
-            Err(error) => self.add_unread(None, &format!("{}: {error}", snapshot.log)),
+            Ok(_) => {
+                let why = format!("{} does not begin as a turn", snapshot.log);
+                self.add_unread(damaged(), &why);
+            }
+            Err(error) => self.add_unread(damaged(), &format!("{}: {error}", snapshot.log)),
         }
     }
 
-    fn add_unread(&mut self, session: Option<&SessionId>, why: &dyn ToString) {
-        self.unread.push(Unread { session: session.cloned(), why: why.to_string() });
+    fn add_unread(&mut self, what: Unreadable, why: &dyn ToString) {
+        self.unread.push(Unread { what, why: why.to_string() });
     }
 }
 
@@ -135,6 +157,16 @@ impl Header {
         };
         let goes_back_to = context.into_iter().chain(agent).collect();
         Self { session: created.session_id.clone(), goes_back_to }
+    }
+}
+
+/// The turn whose log is damaged. What is not given for another reason may be whole.
+fn unreadable(error: &StoreError) -> Unreadable {
+    match error {
+        StoreError::Corrupt { place, .. } if place.log.kind() == LogKind::Turn => {
+            Unreadable::Turn(TurnId::from(place.log.id()))
+        }
+        _ => Unreadable::Other,
     }
 }
 
@@ -168,12 +200,12 @@ impl Sessions {
                 Ok(stored) => survey.removed.extend(turns_of(&stored.state)),
                 // It was restored or destroyed meanwhile.
                 Err(StoreError::NotFound(_)) => {}
-                Err(error) => survey.add_unread(None, &error),
+                Err(error) => survey.add_unread(Unreadable::Other, &error),
             }
         }
         for kind in [LogKind::Session, LogKind::Turn] {
             for stray in store.strays(kind).await?.misplaced {
-                survey.add_unread(None, &stray);
+                survey.add_unread(Unreadable::Other, &stray);
             }
         }
         Ok(survey)

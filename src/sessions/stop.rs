@@ -87,13 +87,25 @@ impl Sessions {
     /// itself stopped before it begins.
     async fn begin_stop(&self, turn: &TurnId, reason: Option<&str>) -> Stopping {
         let stop = || self.live.stop(Scope::Turn(turn.clone()), reason);
-        // Of a turn at rest nothing goes on before its end, which holds what waits.
-        let Some(session) = self.live.session_of(turn) else { return stop() };
+        let Some(session) = self.session_that_waits(turn).await else { return stop() };
         let _lock = self.locks.lock(&session).await;
         let is_latest = |entry: Arc<SessionIndexEntry>| entry.latest_turn_id.as_ref() == Some(turn);
         if self.index.get(&session).is_none_or(is_latest) {
             self.queue.hold(&session);
         }
         stop()
+    }
+
+    /// The session in which something may wait for a turn to go on: none for one that has ended and
+    /// rests. One that cannot be read is stopped all the same.
+    async fn session_that_waits(&self, turn: &TurnId) -> Option<SessionId> {
+        if let Some(session) = self.live.session_of(turn) {
+            return Some(session);
+        }
+        let state = self.parts.turns.get_turn(turn).await.ok()?.state;
+        if state.terminal.is_some() {
+            return None;
+        }
+        state.definition.session_id.clone()
     }
 }

@@ -7,14 +7,23 @@ use crate::runtime::CONTEXT_OVERFLOW;
 use crate::sessions::Sessions;
 
 impl Sessions {
+    /// A turn of a session has ended like this, whatever has begun since: the first that completes
+    /// names the session. Called under the session's lock.
+    pub(super) fn name_unasked(&self, session: &SessionId, turn: &TurnState) {
+        let Some(terminal) = &turn.terminal else { return };
+        match &terminal.kind {
+            TerminalKind::Completed(completed) if self.parts.options.auto_title => {
+                self.title_after(session, turn, completed);
+            }
+            TerminalKind::Completed(_) | TerminalKind::Failed(_) | TerminalKind::Cancelled(_) => {}
+        }
+    }
+
     /// The latest turn of a session has ended like this. Called under the session's lock.
-    pub(super) fn do_unasked(&self, session: &SessionId, turn: &TurnState) {
+    pub(super) fn compact_unasked(&self, session: &SessionId, turn: &TurnState) {
         let options = self.parts.options;
         let Some(terminal) = &turn.terminal else { return };
         match &terminal.kind {
-            TerminalKind::Completed(completed) if options.auto_title => {
-                self.title_after(session, turn, completed);
-            }
             TerminalKind::Failed(failed)
                 if options.auto_compact && failed.code.as_deref() == Some(CONTEXT_OVERFLOW) =>
             {

@@ -18,6 +18,8 @@ use crate::base::clock::Timestamp;
 pub enum Open {
     /// An existing file, for reading.
     Read,
+    /// An existing file, for reading, and no link to one.
+    ReadItself,
     /// An existing file, for reading and writing.
     Write,
     /// A file that must not be there yet.
@@ -64,6 +66,8 @@ pub struct Stat {
     pub device: u64,
     /// The number of the file on its device; a new file may get that of a deleted one.
     pub inode: u64,
+    /// The user whose file it is.
+    pub owner: u32,
     /// How many names the file has; 0 after the last was removed.
     pub links: u64,
     /// Size in bytes.
@@ -245,16 +249,20 @@ pub struct RealDisk;
 impl Disk for RealDisk {
     fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
         let mut options = OpenOptions::new();
-        options.read(true).write(how != Open::Read).mode(0o600);
+        options.read(true).write(!matches!(how, Open::Read | Open::ReadItself)).mode(0o600);
         match how {
-            Open::Read | Open::Write => {}
+            Open::Read | Open::ReadItself | Open::Write => {}
             Open::New => _ = options.create_new(true),
             Open::OrNew => _ = options.create(true),
             Open::Emptied => _ = options.create(true).truncate(true),
         }
         // Opening a pipe waits for its other end, unless it is told not to.
-        options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+        let follow = if how == Open::ReadItself { OFlags::NOFOLLOW } else { OFlags::empty() };
+        options.custom_flags((OFlags::NONBLOCK | follow).bits().cast_signed());
         let file = options.open(path).map_err(|error| match error.kind() {
+            _ if how == Open::ReadItself && path.is_symlink() => {
+                io::Error::new(io::ErrorKind::InvalidInput, "it is a link")
+            }
             io::ErrorKind::NotFound if path.is_symlink() => leads_nowhere(),
             _ => error,
         })?;
@@ -382,6 +390,7 @@ fn stat_of(metadata: &Metadata) -> Stat {
     Stat {
         device: metadata.dev(),
         inode: metadata.ino(),
+        owner: metadata.uid(),
         links: metadata.nlink(),
         size: metadata.size(),
         modified_ns: ns(metadata.mtime(), metadata.mtime_nsec()),

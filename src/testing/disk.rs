@@ -51,6 +51,8 @@ pub enum Fault {
     HalfThenError(i32),
     /// Half of the bytes are read or written, without an error.
     Half,
+    /// An open file is said to be another user's, without an error.
+    Foreign,
 }
 
 /// No room on the device.
@@ -149,7 +151,7 @@ impl FaultyDisk {
             Some(Fault::Error(number) | Fault::HalfThenError(number)) => {
                 Err(io::Error::from_raw_os_error(number))
             }
-            Some(Fault::Half) | None => Ok(()),
+            Some(Fault::Half | Fault::Foreign) | None => Ok(()),
         }
     }
 
@@ -223,8 +225,16 @@ struct FaultyFile {
 
 impl DiskFile for FaultyFile {
     fn stat(&self) -> io::Result<Stat> {
-        self.disk.pass(Call::Stat)?;
-        self.file.stat()
+        let fault = self.disk.count(Call::Stat);
+        match fault {
+            Some(Fault::Error(number) | Fault::HalfThenError(number)) => {
+                Err(io::Error::from_raw_os_error(number))
+            }
+            Some(Fault::Foreign) => {
+                self.file.stat().map(|stat| Stat { owner: stat.owner.wrapping_add(1), ..stat })
+            }
+            Some(Fault::Half) | None => self.file.stat(),
+        }
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -234,7 +244,7 @@ impl DiskFile for FaultyFile {
                 return Err(io::Error::from_raw_os_error(number));
             }
             Some(Fault::Half) => buffer.len().div_ceil(2),
-            None => buffer.len(),
+            Some(Fault::Foreign) | None => buffer.len(),
         };
         let read = self.file.read_at(buffer.get_mut(..wanted).unwrap_or_default(), offset)?;
         self.disk.lock().bytes_read += read as u64;
@@ -251,7 +261,7 @@ impl DiskFile for FaultyFile {
                 Err(io::Error::from_raw_os_error(number))
             }
             Some(Fault::Half) => self.file.write_at(half, offset),
-            None => self.file.write_at(bytes, offset),
+            Some(Fault::Foreign) | None => self.file.write_at(bytes, offset),
         }
     }
 

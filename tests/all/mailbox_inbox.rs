@@ -2,7 +2,7 @@
 //! the disk does.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -275,6 +275,54 @@ async fn what_is_no_item_is_rejected_with_its_reason_and_holds_up_nothing() {
     assert!(pending(2).exists(), "another kind is somebody else's");
     assert!(folder.join("notes.txt").exists() && folder.join("ZZZ.pending").exists());
     assert_eq!(kept(&inbox).await, ["good"]);
+}
+
+#[tokio::test]
+async fn a_link_is_no_item_and_no_claim_wherever_it_leads() {
+    let home = Home::new();
+    let inbox = home.inbox();
+    for (number, text) in [(1, "a"), (2, "b"), (3, "c")] {
+        inbox.put(&session(), &item(number, text)).await.expect("put");
+    }
+    inbox.claim(&session(), &[id(1)]).await.expect("claimed");
+    let root = folder(&home);
+    let claim = root.join("mailbox/pending").join(format!("{}.item.json", id(1)));
+    let pending = root.join("inbox").join(format!("{}.pending", id(2)));
+    for (path, aside) in [(&claim, root.join("claim")), (&pending, root.join("item"))] {
+        fs::rename(path, &aside).expect("moved");
+        symlink(&aside, path).expect("linked");
+    }
+    symlink(root.join("nowhere"), root.join("inbox").join(format!("{}.pending", id(4))))
+        .expect("linked");
+    assert_eq!(kept(&inbox).await, ["c"]);
+    let told = inbox.tidy(&session()).await.expect("tidied");
+    let reasons: Vec<_> = told.iter().map(|told| told.why.as_str()).collect();
+    assert_eq!(reasons, ["it is a link"; 3]);
+    assert!(told.iter().all(|told| told.path.is_symlink()), "{told:?}");
+    assert!(root.join("claim").exists() && root.join("item").exists());
+    assert_eq!(kept(&inbox).await, ["c"]);
+}
+
+#[tokio::test]
+async fn a_file_of_another_user_is_no_item_and_no_claim() {
+    let home = Home::new();
+    let inbox = home.inbox();
+    for (number, text) in [(1, "a"), (2, "b")] {
+        inbox.put(&session(), &item(number, text)).await.expect("put");
+    }
+    inbox.claim(&session(), &[id(1)]).await.expect("claimed");
+    home.disk.fail(Plan {
+        only: Some(Call::Stat),
+        from: 0,
+        times: u64::MAX,
+        fault: Fault::Foreign,
+    });
+    assert_eq!(kept(&inbox).await, [""; 0]);
+    let told = inbox.tidy(&session()).await.expect("tidied");
+    let reasons: Vec<_> = told.iter().map(|told| told.why.as_str()).collect();
+    assert_eq!(reasons, ["it belongs to another user"; 2]);
+    home.disk.heal();
+    assert_eq!(kept(&inbox).await, [""; 0]);
 }
 
 #[tokio::test]

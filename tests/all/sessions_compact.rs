@@ -276,6 +276,27 @@ async fn a_compaction_that_nobody_waits_for_any_more_is_stopped_and_over() {
 }
 
 #[tokio::test]
+async fn what_waits_for_a_compaction_that_nobody_waits_for_any_more_goes() {
+    let world = SessionWorld::new();
+    let (session, _) = session_of_two(&world).await;
+    let gate = Gate::new();
+    world.turns.then(Script::new().gate(&gate).answer("They looked at it."));
+    {
+        let mut compaction = Box::pin(world.sessions.compact(&session));
+        tokio::select! {
+            biased;
+            () = gate.reached() => {}
+            compacted = &mut compaction => panic!("{compacted:?}"),
+        }
+        world.queue(&session, "Three?").await;
+        world.turns.then(answering("Three."));
+    }
+    world.idle().await;
+    assert_eq!(world.waits(&session).await, [""; 0]);
+    assert_eq!(world.said(&session).await.last().map(String::as_str), Some("Three?"));
+}
+
+#[tokio::test]
 async fn nothing_of_the_question_stays_whatever_came_of_it() {
     let world = SessionWorld::new();
     let (session, turns) = session_of_two(&world).await;

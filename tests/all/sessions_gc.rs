@@ -449,6 +449,31 @@ async fn a_purge_that_might_take_what_others_need_takes_nothing() {
 }
 
 #[tokio::test]
+async fn a_purge_takes_a_damaged_turn_that_no_other_session_has() {
+    let home = Home::new();
+    let world = over(&home);
+    let (session, other) = (world.session().await, world.session().await);
+    world.run(&session, answering("One.")).await;
+    let turn = world.run(&session, answering("Two.")).await;
+    let kept = world.run(&other, answering("Other.")).await;
+    let fork = fork(&world, &session, &turn).await;
+    damage(&home, &LogId::turn(&turn).expect("valid"));
+    let world = over(&home);
+    world.sessions.scan().await.expect("scanned");
+    for shared in [&session, &other] {
+        let refused = world.sessions.purge_session(shared).await.expect_err("not told");
+        assert!(matches!(refused, SessionError::Entangled { .. }), "{refused:?}");
+        assert!(refused.to_string().contains(turn.as_str()), "{refused}");
+    }
+    let fork = delete(&world, &fork).await;
+    let refused = world.sessions.purge_session(&session).await;
+    assert!(matches!(refused, Err(SessionError::Entangled { .. })), "{refused:?}");
+    world.repo.store().destroy(&fork).await.expect("destroyed");
+    world.sessions.purge_session(&session).await.expect("purged");
+    assert_eq!(turns(&world).await, BTreeSet::from([kept]));
+}
+
+#[tokio::test]
 async fn a_purge_on_the_real_runtime_leaves_no_turn_behind() {
     let world = World::new();
     let (session, other) = (world.session().await, world.session().await);

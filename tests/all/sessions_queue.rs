@@ -3,8 +3,10 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use turnstile::base::clock::Timestamp;
 use turnstile::base::id::{EventId, SessionId, TurnId};
 use turnstile::domain::agent::RequestedAgent;
@@ -17,6 +19,7 @@ use turnstile::sessions::api::{SendMessageConfig, Sent};
 use turnstile::sessions::error::SessionError;
 use turnstile::sessions::trouble::Trouble;
 use turnstile::sessions::waiting::{Item, Source, WaitingError};
+use turnstile::testing::disk::{Call, ENOSPC, Fault, Plan};
 use turnstile::testing::gate::Gate;
 use turnstile::testing::sessions::{SessionWorld, config};
 use turnstile::testing::store::Home;
@@ -347,6 +350,23 @@ async fn stopping_a_turn_that_waits_holds_what_waits_behind_it() {
 }
 
 #[tokio::test]
+async fn what_waits_behind_a_turn_at_rest_is_held_before_that_is_stopped() {
+    let world = SessionWorld::new();
+    let session = world.session().await;
+    let turn = world.run(&session, asking()).await;
+    world.queue(&session, "second").await;
+    let held = Arc::new(AtomicBool::new(false));
+    let (sessions, seen, id) = (world.sessions.clone(), Arc::clone(&held), session.clone());
+    world.turns.on_advance(move |_| {
+        let waiting = sessions.waiting_messages(&id).now_or_never().expect("it is in memory");
+        let all_held = waiting.expect("readable").iter().all(|message| message.held);
+        seen.store(all_held, Ordering::Relaxed);
+    });
+    world.sessions.stop_turn(&turn, None).await.expect("stopped");
+    assert!(held.load(Ordering::Relaxed), "before the turn is told to end");
+}
+
+#[tokio::test]
 async fn stopping_a_turn_that_has_ended_holds_nothing_behind_the_one_that_runs() {
     for world in worlds() {
         let gate = Gate::new();
@@ -427,6 +447,28 @@ async fn what_cannot_be_delivered_is_held_and_says_why() {
         assert_eq!(world.entry(&session).last_error, None);
         assert_eq!(world.said(&session).await, ["first", "second"]);
     }
+}
+
+#[tokio::test]
+async fn what_cannot_be_claimed_is_held_and_says_why() {
+    let home = Home::new();
+    let (world, gate) = (SessionWorld::in_files(&home), Gate::new());
+    let (session, _) = busy(&world, &gate, answering("Done.")).await;
+    world.queue(&session, "second").await;
+    world.queue(&session, "third").await;
+    let (only, fault) = (Some(Call::Rename), Fault::Error(ENOSPC));
+    home.disk.fail(Plan { only, from: 0, times: u64::MAX, fault });
+    gate.open();
+    world.quiet().await;
+    home.disk.heal();
+    assert_eq!(world.waits(&session).await, ["[second]", "[third]"]);
+    let entry = world.entry(&session);
+    assert_eq!(entry.unsent, 2);
+    assert!(entry.last_error.as_ref().is_some_and(|why| why.contains(".item.json")), "{entry:?}");
+    world.sessions.send_waiting(&session).await.expect("sent");
+    world.quiet().await;
+    assert_eq!(world.said(&session).await, ["first", "second", "third"]);
+    assert_eq!(world.entry(&session).last_error, None);
 }
 
 #[tokio::test]

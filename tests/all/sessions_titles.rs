@@ -144,6 +144,26 @@ async fn a_session_is_named_although_the_next_message_waits_already() {
 }
 
 #[tokio::test]
+async fn a_session_is_named_although_the_next_turn_begins_before_the_first_one_rests() {
+    let world = titling();
+    let session = world.session().await;
+    let gate = Gate::new();
+    world.turns.then(answering("It was the clock.").hold(&gate));
+    world.try_send(&session, DEFAULT).await.expect("sent");
+    gate.reached().await;
+    world.turns.then(answering("And so."));
+    world.turns.then(answering("Another name"));
+    let second = world.try_send(&session, "And now?").await.expect("sent");
+    world.rested(&second).await;
+    gate.open();
+    world.idle().await;
+    assert_eq!(
+        (title(&world, &session).as_str(), world.turns.created().len()),
+        ("Another name", 3)
+    );
+}
+
+#[tokio::test]
 async fn a_fork_is_named_by_the_first_turn_of_its_own() {
     let world = titling();
     let session = titled_by(&world, Script::new().fail()).await;
