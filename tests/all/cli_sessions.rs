@@ -453,7 +453,7 @@ fn what_was_deleted_longer_ago_than_it_is_kept_is_garbage_with_its_turns() {
     let ran = cli.run(&["sessions", "gc", "--json"]);
     ran.check_done();
     assert_eq!(ran.json_lines(), lines(false));
-    assert!(turn_file(&cli).exists() && cli.deleted() == 1);
+    assert!(turn_file(&cli).exists() && cli.deleted() > 0);
 
     let ran = cli.run(&["sessions", "gc", "--yes", "--json"]);
     ran.check_done();
