@@ -10,6 +10,7 @@ pub mod compose;
 pub mod context;
 mod crash_buffer;
 pub mod error;
+pub mod execution;
 pub mod headless;
 pub mod hub;
 mod inputs;
@@ -25,7 +26,7 @@ use async_trait::async_trait;
 
 use crate::base::clock::Clock;
 use crate::base::id::{IdSource, TurnId};
-use crate::base::tasks::{Ended, Tasks};
+use crate::base::tasks::Tasks;
 use crate::domain::agent::{AgentSnapshot, InheritedAgent, ResolvedAgent, TurnAgent};
 use crate::domain::event::Event;
 use crate::domain::turn::event::{
@@ -37,12 +38,13 @@ use crate::policy::checker::PermissionChecker;
 use crate::policy::classifier::Classifier;
 use crate::runtime::api::{
     AdvanceOptions, AgentResolver, AgentSetting, CreateTurn, ExternalInput, FindModel, Human,
-    PermissionMode, Turn, TurnExecution, Turns,
+    PermissionMode, Turn, Turns,
 };
 use crate::runtime::commit::Cells;
 use crate::runtime::context::{AgentBase, ContextResolver, ReadTurn};
-use crate::runtime::error::{AdvanceError, CreateError, ReadError};
-use crate::runtime::hub::{Hub, Interest};
+use crate::runtime::error::{CreateError, ReadError};
+use crate::runtime::execution::TurnExecution;
+use crate::runtime::hub::Hub;
 use crate::store::error::StoreError;
 use crate::store::live_text::LiveText;
 use crate::store::turn_repo::TurnRepo;
@@ -192,21 +194,9 @@ impl Turns for TurnRuntime {
         input: Option<ExternalInput>,
         options: AdvanceOptions,
     ) -> TurnExecution {
-        let events = self.parts.hub.subscribe(Interest::Watched);
-        drop(events.watch(turn));
         let cell = self.cells.of(turn);
         let work = advance::advance(Arc::clone(&self.parts), cell, input, options);
-        let running = self.parts.tasks.spawn("advance", work);
-        let turn = turn.clone();
-        let outcome = async move {
-            let message = match running.await {
-                Ok(Ended::Done(outcome)) => return outcome,
-                Ok(Ended::Panicked(message)) => message,
-                Err(error) => error.to_string(),
-            };
-            Err(AdvanceError::Panicked { turn, message })
-        };
-        TurnExecution { events, outcome: Box::pin(outcome) }
+        TurnExecution::start(&self.parts.tasks, &self.parts.hub, turn.clone(), work)
     }
 
     async fn get_turn(&self, turn: &TurnId) -> Result<Turn, ReadError> {

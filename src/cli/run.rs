@@ -12,8 +12,9 @@ use crate::domain::message::UserMessage;
 use crate::domain::turn::live::{LiveEvent, News};
 use crate::runtime::api::{StopSignal, TurnOutcome};
 use crate::runtime::error::{AdvanceError, CreateError};
+use crate::runtime::execution::ExecutionEvents;
 use crate::runtime::headless::{HeadlessError, HeadlessRun, HeadlessTurn, start_headless};
-use crate::runtime::hub::{Received, Subscription};
+use crate::runtime::hub::Received;
 use crate::sessions::circumstances::with_circumstances;
 
 /// The longest prompt that is read from standard input, in bytes; no model takes more.
@@ -107,23 +108,11 @@ async fn answer(app: &App, turn: HeadlessTurn, json: bool) -> Result<Exit, Probl
 }
 
 /// Follows the turn to its end; prints its events, or its answer.
-async fn follow(app: &App, run: HeadlessRun, json: bool) -> Result<Exit, Problem> {
-    let HeadlessRun { turn, events, outcome } = run;
+async fn follow(app: &App, mut run: HeadlessRun, json: bool) -> Result<Exit, Problem> {
     let runtime = &app.graph().runtime;
-    let mut outcome = outcome;
-    let mut lines = Lines { printed: 0, turn: turn.clone() };
-    let settled = loop {
-        tokio::select! {
-            biased;
-            // Both are safe to drop: an event stays in its queue, the outcome is polled on.
-            received = events.next() => if json { lines.print(app, &received).await? },
-            settled = &mut outcome => break settled,
-        }
-    };
     if json {
-        lines.drain(app, &events).await?;
+        Lines { printed: 0, turn: run.turn.clone() }.print_all(app, &mut run.events).await?;
     }
-    let run = HeadlessRun { turn, events, outcome: Box::pin(std::future::ready(settled)) };
     let result = match run.finish(runtime).await {
         Ok(result) => result,
         Err(HeadlessError::Create(error)) => return Err(not_created(&error)),
@@ -183,6 +172,14 @@ struct Lines {
 }
 
 impl Lines {
+    async fn print_all(&mut self, app: &App, events: &mut ExecutionEvents) -> Result<(), Problem> {
+        // Why an advance came to no rest is said by its outcome.
+        while let Some(Ok(received)) = events.next().await {
+            self.print(app, &received).await?;
+        }
+        self.catch_up(app).await
+    }
+
     async fn print(&mut self, app: &App, received: &Received) -> Result<(), Problem> {
         match received {
             Received::Event(LiveEvent { news: News::Recorded { offset, event }, .. }) => {
@@ -198,13 +195,6 @@ impl Lines {
             Received::Event(_) => Ok(()),
             Received::Lagged => self.catch_up(app).await,
         }
-    }
-
-    async fn drain(&mut self, app: &App, events: &Subscription) -> Result<(), Problem> {
-        while let Some(received) = events.try_next() {
-            self.print(app, &received).await?;
-        }
-        self.catch_up(app).await
     }
 
     /// Prints what was recorded and not told.

@@ -1,9 +1,7 @@
 //! The three calls of the runtime, what goes into them and what comes out
 //! (`design/turn-runtime.md` section 6).
 
-use std::future::Future;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
@@ -21,8 +19,8 @@ use crate::domain::turn::event::{
 use crate::domain::turn::live::OpenCall;
 use crate::domain::turn::state::{TerminalKind, TurnState};
 use crate::models::model::Model;
-use crate::runtime::error::{AdvanceError, CreateError, ReadError, ResolveError};
-use crate::runtime::hub::Subscription;
+use crate::runtime::error::{CreateError, ReadError, ResolveError};
+use crate::runtime::execution::TurnExecution;
 
 /// A turn to be created.
 #[derive(Clone, Debug)]
@@ -263,18 +261,6 @@ pub struct AgentSetting {
     /// When its session began.
     pub session_created_at: Timestamp,
 }
-
-/// One advance under way. Its events and its outcome are independent of each other, and it goes on
-/// whether or not anybody listens.
-pub struct TurnExecution {
-    /// What the turn tells from now on. To drop it cancels nothing.
-    pub events: Subscription,
-    /// How the advance comes to rest.
-    pub outcome: OutcomeFuture,
-}
-
-/// How an advance comes to rest, once it has.
-pub type OutcomeFuture = Pin<Box<dyn Future<Output = Result<TurnOutcome, AdvanceError>> + Send>>;
 
 /// How an advance came to rest.
 #[derive(Clone, Debug, PartialEq, Eq)]

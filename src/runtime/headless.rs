@@ -11,11 +11,10 @@ use crate::domain::turn::event::{ReasoningEffort, TurnContext};
 use crate::domain::turn::state::TurnState;
 use crate::domain::turn::step::StepEvent;
 use crate::runtime::api::{
-    AdvanceOptions, CreateConfig, CreateTurn, Human, OutcomeFuture, PermissionMode, StopSignal,
-    TurnOutcome, Turns,
+    AdvanceOptions, CreateConfig, CreateTurn, Human, PermissionMode, StopSignal, TurnOutcome, Turns,
 };
 use crate::runtime::error::{AdvanceError, CreateError, ReadError};
-use crate::runtime::hub::Subscription;
+use crate::runtime::execution::{ExecutionEvents, OutcomeFuture};
 
 /// A turn without a session.
 #[derive(Clone, Debug)]
@@ -41,7 +40,7 @@ pub struct HeadlessRun {
     /// Its id, at once.
     pub turn: TurnId,
     /// What it tells.
-    pub events: Subscription,
+    pub events: ExecutionEvents,
     /// How it comes to rest.
     pub outcome: OutcomeFuture,
 }

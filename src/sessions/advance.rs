@@ -11,11 +11,10 @@ use crate::domain::json::Json;
 use crate::domain::session::state::SessionState;
 use crate::domain::turn::event::{DecisionSource, ResultSource, TurnEvent, TurnFact};
 use crate::domain::turn::live::{LiveEvent, News};
-use crate::runtime::api::{
-    AdvanceOptions, ExternalInput, OutcomeFuture, Receipt, Turn, TurnExecution,
-};
+use crate::runtime::api::{AdvanceOptions, ExternalInput, Receipt, Turn};
 use crate::runtime::error::{AdvanceError, InputRefused, ReadError};
-use crate::runtime::hub::{Received, Subscription};
+use crate::runtime::execution::TurnExecution;
+use crate::runtime::hub::Received;
 use crate::sessions::Sessions;
 use crate::sessions::deliver::Steering;
 use crate::sessions::error::SessionError;
@@ -129,9 +128,8 @@ impl Sessions {
             turn: turn.clone(),
         };
         let in_background = telling.clone();
-        let TurnExecution { events, outcome } = execution;
         drop(self.parts.tasks.spawn("follow an advance", async move {
-            let (outcome, waits) = follower.follow(events, outcome, &registration).await;
+            let (outcome, waits) = follower.follow(execution, &registration).await;
             drop(registration);
             let unheard = match waits {
                 Some(waits) => waits.send(Heard::Rested(outcome)).err(),
@@ -163,23 +161,27 @@ impl Follower {
     /// Follows the advance until it rests; gives how it rested and who still waits for that.
     async fn follow(
         mut self,
-        events: Subscription,
-        mut outcome: OutcomeFuture,
+        execution: TurnExecution,
         registration: &Registration,
     ) -> (Result<(), AdvanceError>, Option<oneshot::Sender<Heard>>) {
-        let outcome = loop {
+        let TurnExecution { mut events, outcome } = execution;
+        loop {
             tokio::select! {
                 biased;
-                // Safe to drop: a receipt stays given, an event stays in its queue until it is
-                // taken, and the outcome is polled on.
+                // Both are safe to drop: a receipt stays given, an event stays in its queue until it
+                // is taken.
                 () = self.receipt.given(), if self.awaited.is_some() => {
                     drop(self.look().await);
                     self.acknowledge();
                 }
-                received = events.next() => self.heed(received).await,
-                outcome = &mut outcome => break outcome,
+                told = events.next() => match told {
+                    Some(Ok(received)) => self.heed(received).await,
+                    // The outcome says why.
+                    Some(Err(_)) | None => break,
+                },
             }
-        };
+        }
+        let outcome = outcome.await;
         let turn = self.look().await;
         if self.receipt.is_given() {
             self.acknowledge();

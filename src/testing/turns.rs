@@ -14,10 +14,11 @@ use async_trait::async_trait;
 use crate::base::clock::Clock;
 use crate::base::id::{IdSource, TurnId};
 use crate::base::locks::KeyedLocks;
-use crate::base::tasks::{Ended, Tasks};
-use crate::runtime::api::{AdvanceOptions, CreateTurn, ExternalInput, Turn, TurnExecution, Turns};
+use crate::base::tasks::Tasks;
+use crate::runtime::api::{AdvanceOptions, CreateTurn, ExternalInput, Turn, Turns};
 use crate::runtime::error::{AdvanceError, CreateError, ReadError, ResolveError};
-use crate::runtime::hub::{Hub, Interest};
+use crate::runtime::execution::TurnExecution;
+use crate::runtime::hub::Hub;
 use crate::store::turn_repo::TurnRepo;
 use crate::testing::gate::Gate;
 use crate::testing::turns::inputs::cancelled;
@@ -188,28 +189,18 @@ impl Turns for ScriptedTurns {
         input: Option<ExternalInput>,
         options: AdvanceOptions,
     ) -> TurnExecution {
-        let events = self.0.hub.subscribe(Interest::Watched);
-        drop(events.watch(turn));
-        let (turn, folder) = (turn.clone(), options.folder.clone());
+        let folder = options.folder.clone();
         let act = {
             let mut plan = self.0.plan();
             plan.advances.push(Advanced { turn: turn.clone(), input: input.clone(), folder });
             plan.on_advance.clone()
         };
         if let Some(act) = act {
-            act(&turn);
+            act(turn);
         }
         let (stage, advanced) = (Arc::clone(&self.0), turn.clone());
         let work = async move { stage.advance(&advanced, input, &options).await };
-        let running = self.0.tasks.spawn("scripted advance", work);
-        let outcome = async move {
-            match running.await {
-                Ok(Ended::Done(outcome)) => outcome,
-                Ok(Ended::Panicked(message)) => Err(AdvanceError::Panicked { turn, message }),
-                Err(error) => Err(AdvanceError::Panicked { turn, message: error.to_string() }),
-            }
-        };
-        TurnExecution { events, outcome: Box::pin(outcome) }
+        TurnExecution::start(&self.0.tasks, &self.0.hub, turn.clone(), work)
     }
 
     async fn get_turn(&self, turn: &TurnId) -> Result<Turn, ReadError> {

@@ -16,15 +16,17 @@ use crate::domain::message::UserMessage;
 use crate::domain::turn::event::{
     ContextRef, Decision, ToolResultData, TurnContext, TurnEvent, TurnFact,
 };
+use crate::domain::turn::live::LiveEvent;
 use crate::domain::turn::state::TurnState;
 use crate::policy::classifier::Classifier;
 use crate::runtime::api::{
     AdvanceOptions, CreateConfig, CreateTurn, ExternalInput, Human, PermissionMode, StopSignal,
-    TurnExecution, TurnOutcome, Turns as _,
+    TurnOutcome, Turns as _,
 };
 use crate::runtime::context::ContextResolver;
 use crate::runtime::error::AdvanceError;
-use crate::runtime::hub::{Hub, Interest, Subscription};
+use crate::runtime::execution::{Rejected, TurnExecution};
+use crate::runtime::hub::{Hub, Interest, Received, Subscription};
 use crate::runtime::{Options, Parts, TurnRuntime};
 use crate::store::cache::CacheBounds;
 use crate::store::live_text;
@@ -362,4 +364,24 @@ pub fn answer(turn: &TurnId, number: usize, text: &str) -> ExternalInput {
 #[must_use]
 pub fn cancel(reason: &str) -> ExternalInput {
     ExternalInput::Cancel { reason: Some(reason.to_owned()) }
+}
+
+/// All that is told while an advance is under way, and whether it was rejected at the end.
+///
+/// # Panics
+/// If it told too much.
+pub async fn all_told(mut execution: TurnExecution) -> (Vec<LiveEvent>, Option<Rejected>) {
+    let mut events = Vec::new();
+    while let Some(told) = execution.events.next().await {
+        match told {
+            Ok(Received::Event(event)) => events.push(event),
+            Ok(Received::Lagged) => panic!("a short turn is not too much"),
+            Err(rejected) => {
+                let more = execution.events.next().await;
+                assert_eq!(more, None, "nothing comes after that");
+                return (events, Some(rejected));
+            }
+        }
+    }
+    (events, None)
 }

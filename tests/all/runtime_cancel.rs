@@ -12,10 +12,9 @@ use turnstile::domain::json::Json;
 use turnstile::domain::permission::plan::Plan;
 use turnstile::domain::turn::event::ToolResultData;
 use turnstile::domain::turn::status::TurnStatus;
-use turnstile::runtime::api::{
-    CreateConfig, CreateTurn, PermissionMode, StopSignal, TurnExecution, TurnOutcome,
-};
+use turnstile::runtime::api::{CreateConfig, CreateTurn, PermissionMode, StopSignal, TurnOutcome};
 use turnstile::runtime::error::{AdvanceError, InputRefused};
+use turnstile::runtime::execution::TurnExecution;
 use turnstile::testing::checker::{Says, ScriptedClassifier, Thinks};
 use turnstile::testing::fact::{
     calls, created, created_after, invoke, model, previous, request, request_in, tool,

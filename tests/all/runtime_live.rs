@@ -16,7 +16,7 @@ use turnstile::testing::gate::Gate;
 use turnstile::testing::log::SESSION;
 use turnstile::testing::model::{Play, Reply};
 use turnstile::testing::tools::FakeTool;
-use turnstile::testing::world::{World, allow};
+use turnstile::testing::world::{World, all_told, allow};
 
 fn told(subscription: &Subscription) -> Vec<LiveEvent> {
     let received = std::iter::from_fn(|| subscription.try_next());
@@ -173,9 +173,9 @@ async fn a_client_that_waits_before_it_tries_again_is_told_of_and_not_recorded()
     script.insert(0, Play::Delta(waiting));
     world.model.then(script);
     let turn = world.ask("Hi.").await;
-    let running = world.start(&turn);
-    running.outcome.await.expect("it rests");
-    let waits = told(&running.events).into_iter().filter_map(|event| match event.news {
+    let (told, rejected) = all_told(world.start(&turn)).await;
+    assert_eq!(rejected, None);
+    let waits = told.into_iter().filter_map(|event| match event.news {
         News::ModelWaiting { until, why } => Some((until, why)),
         _ => None,
     });

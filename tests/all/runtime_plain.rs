@@ -10,7 +10,7 @@ use turnstile::runtime::error::{CreateError, ResolveError};
 use turnstile::runtime::hub::{Interest, Received};
 use turnstile::testing::lines::line;
 use turnstile::testing::model::Reply;
-use turnstile::testing::world::World;
+use turnstile::testing::world::{World, all_told};
 
 #[tokio::test]
 async fn a_plain_answer_is_recorded_as_exactly_these_events() {
@@ -41,19 +41,18 @@ async fn deltas_are_told_to_those_who_watch_and_never_recorded() {
     let world = World::bare();
     world.model.then(Reply::new().text("Hel").text("lo.").finish("stop"));
     let turn = world.ask("Hi.").await;
-    let execution = world.start(&turn);
-    execution.outcome.await.expect("it rests");
-    let told = std::iter::from_fn(|| execution.events.try_next()).map(|received| match received {
-        Received::Event(LiveEvent { news: News::Recorded { offset, event }, .. }) => {
+    let (told, rejected) = all_told(world.start(&turn)).await;
+    assert_eq!(rejected, None, "it ends, and that is all");
+    let told = told.into_iter().map(|event| match event.news {
+        News::Recorded { offset, event } => {
             format!("{offset} {}", line(&event))
         }
-        Received::Event(LiveEvent { news: News::Delta(delta), .. }) => {
+        News::Delta(delta) => {
             assert_eq!((delta.model_call_index, delta.kind), (0, DeltaKind::Text));
             let Delta { block, at, text, .. } = delta;
             format!("delta {block} {at} {text:?}")
         }
-        Received::Event(LiveEvent { news, .. }) => format!("{news:?}"),
-        Received::Lagged => "lagged".to_owned(),
+        news => format!("{news:?}"),
     });
     assert_eq!(
         told.collect::<Vec<_>>(),

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use turnstile::base::error::with_causes;
 use turnstile::domain::agent::Execution;
 use turnstile::domain::json::Json;
 use turnstile::domain::permission::plan::{LocatedPlan, PermissionRequest, Preview};
@@ -12,7 +13,7 @@ use turnstile::domain::turn::event::{
 use turnstile::domain::turn::status::TurnStatus;
 use turnstile::runtime::api::{AdvanceOptions, TurnOutcome};
 use turnstile::runtime::error::{AdvanceError, ReadError};
-use turnstile::runtime::hub::Received;
+use turnstile::runtime::execution::Rejected;
 use turnstile::store::error::StoreError;
 use turnstile::store::log::{LogId, Record};
 use turnstile::store::seam::LogStore as _;
@@ -24,7 +25,7 @@ use turnstile::testing::fact::{
 use turnstile::testing::log::{Log, TURN};
 use turnstile::testing::store::memory_store;
 use turnstile::testing::tools::FakeTool;
-use turnstile::testing::world::{Setting, World};
+use turnstile::testing::world::{Setting, World, all_told};
 
 /// A world with tools for what test logs call.
 fn world() -> World {
@@ -313,22 +314,17 @@ async fn a_log_that_cannot_be_read_rejects_and_stays_as_it_is() {
     drop(store.create(&id, &records).await.expect("created"));
     let world =
         World::over(Arc::<turnstile::store::memory::Store>::clone(&store), Setting::default());
-    let execution = world.start_with(&turn, None, AdvanceOptions::default());
-    let rejected = execution.outcome.await;
-    assert!(
-        matches!(
-            &rejected,
-            Err(AdvanceError::Read(ReadError::Store(StoreError::Corrupt { line: 2, .. })))
-        ),
-        "{rejected:?}"
-    );
-    let told = std::iter::from_fn(|| execution.events.try_next());
-    let told = told.map(|it| match it {
-        Received::Event(event) => format!("{:?}", event.news),
-        Received::Lagged => "lagged".to_owned(),
-    });
-    let told: Vec<_> = told.collect();
+    let mut execution = world.start_with(&turn, None, AdvanceOptions::default());
+    let outcome = std::mem::replace(&mut execution.outcome, Box::pin(std::future::pending()));
+    let (told, rejected) = all_told(execution).await;
+    let told: Vec<_> = told.iter().map(|event| format!("{:?}", event.news)).collect();
     assert_eq!(told, ["Started", "Rested"], "whoever follows it sees that it ended");
+    let Err(error) = outcome.await else { panic!("there is nothing to advance") };
+    assert!(
+        matches!(&error, AdvanceError::Read(ReadError::Store(StoreError::Corrupt { line: 2, .. }))),
+        "{error:?}"
+    );
+    assert_eq!(rejected, Some(Rejected(with_causes(&error))), "the stream, too");
     assert_eq!(store.inspect(&id).await.expect("there").records, records);
 }
 

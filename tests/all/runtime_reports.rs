@@ -9,15 +9,14 @@ use turnstile::domain::agent::{Execution, ToolDescriptor};
 use turnstile::domain::json::Json;
 use turnstile::domain::permission::plan::Plan;
 use turnstile::domain::turn::event::ToolResultData;
-use turnstile::domain::turn::live::{LiveEvent, News};
+use turnstile::domain::turn::live::News;
 use turnstile::runtime::api::Turns as _;
-use turnstile::runtime::hub::Received;
 use turnstile::testing::fact::{json, tool};
 use turnstile::testing::gate::Gate as StoreGate;
 use turnstile::testing::store::memory_store;
 use turnstile::testing::store::scripted::ScriptedStore;
 use turnstile::testing::tools::{FakeTool, Gate};
-use turnstile::testing::world::{Setting, World};
+use turnstile::testing::world::{Setting, World, all_told};
 use turnstile::tools::input::InputError;
 use turnstile::tools::tool::{Tool, ToolContext, ToolError};
 
@@ -88,13 +87,9 @@ async fn the_tail_of_live_output_is_told_and_not_recorded() {
     world.will_call("a");
     world.will_say("Done.");
     let turn = world.ask("Go.").await;
-    let execution = world.start(&turn);
-    execution.outcome.await.expect("it rests");
-    let told = std::iter::from_fn(|| execution.events.try_next());
-    let tails = told.filter_map(|received| match received {
-        Received::Event(LiveEvent { news: News::ToolTail { call, tail }, .. }) => {
-            Some((call, tail))
-        }
+    let (told, _) = all_told(world.start(&turn)).await;
+    let tails = told.into_iter().filter_map(|event| match event.news {
+        News::ToolTail { call, tail } => Some((call, tail)),
         _ => None,
     });
     let first = (ToolCallId::of_turn(&turn, 1), "1 %".to_owned());

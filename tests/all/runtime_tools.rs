@@ -90,12 +90,12 @@ async fn tools_of_one_answer_run_together_and_finish_in_any_order() {
     world.will_call("a b");
     world.will_say("Done.");
     let turn = world.ask("Both.").await;
-    let execution = world.start(&turn);
+    let mut execution = world.start(&turn);
     first.arrival().await;
     second.arrival().await;
     second.let_pass();
     loop {
-        let told = execution.events.next().await;
+        let told = execution.events.next().await.expect("it goes on").expect("it is well");
         if matches!(told, Received::Event(LiveEvent { news: News::Recorded { offset: 9, .. }, .. }))
         {
             break;
