@@ -17,6 +17,7 @@ use crate::tui::state::form::Form;
 use crate::tui::state::overlay::Overlay;
 use crate::tui::state::prompts::Stage;
 use crate::tui::state::{Focus, State};
+use crate::tui::update::overlay;
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -219,11 +220,13 @@ impl Run {
         let Some(session) = session.filter(|_| state.prompts.stage == Stage::Docked) else {
             return;
         };
-        state.overlay = None;
+        let mut closed = Vec::new();
+        overlay::close(state, &mut closed);
         state.list.filter = None;
         state.list.rename = None;
         state.list.selected = Some(session.id.clone());
         state.focus = Focus::List;
+        self.obey(closed);
         self.key(key("Enter"));
     }
 
