@@ -24,8 +24,14 @@ pub(super) struct Held {
 impl Locks {
     /// Waits for a session and holds it until the guard is dropped.
     pub(super) async fn lock(&self, session: &SessionId) -> Held {
-        let work_dir = Arc::clone(&self.work_dir).read_owned().await;
+        let work_dir = self.share().await;
         Held { _session: self.sessions.lock(session).await, _work_dir: work_dir }
+    }
+
+    /// Waits until nobody holds all, and keeps it so until the guard is dropped: for whoever writes
+    /// what belongs to no session.
+    pub(super) async fn share(&self) -> OwnedRwLockReadGuard<()> {
+        Arc::clone(&self.work_dir).read_owned().await
     }
 
     /// Waits until no session is held, and holds them all: for whoever destroys what nothing

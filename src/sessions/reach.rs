@@ -9,6 +9,7 @@ use crate::domain::session::event::{Origin, SessionEvent, SessionFact};
 use crate::domain::session::state::SessionState;
 use crate::domain::turn::event::{TurnContext, TurnCreated, TurnEvent, TurnFact};
 use crate::sessions::Sessions;
+use crate::sessions::aside::is_aside;
 use crate::store::error::{Ending, StoreError};
 use crate::store::log::{LogKind, Removed, Snapshot};
 
@@ -21,14 +22,26 @@ pub(super) struct Survey {
     /// The turns of sessions that were removed and can be restored.
     removed: Vec<TurnId>,
     turns: BTreeMap<TurnId, Header>,
+    /// The turns in which the layer itself asks something now.
+    asking: BTreeSet<TurnId>,
     /// What cannot be read, and may refer to any turn.
     unread: Vec<Unread>,
 }
 
 /// What the first event of a turn says of others.
 struct Header {
-    session: Option<SessionId>,
+    whose: Whose,
     goes_back_to: Vec<TurnId>,
+}
+
+/// Why there is a turn.
+enum Whose {
+    /// It belongs to a session, as long as that refers to it.
+    Session(SessionId),
+    /// It stands for itself.
+    Itself,
+    /// The layer itself asked something in it, and keeps it no longer than that.
+    Aside,
 }
 
 /// What cannot be read.
@@ -69,7 +82,7 @@ impl Survey {
         let theirs = these.iter().filter_map(|session| self.sessions.get(session)).flatten();
         // Those of a session whose log is damaged are known by what they say themselves.
         let said = self.turns.iter().filter(|(_, header)| {
-            header.session.as_ref().is_some_and(|session| these.contains(session))
+            matches!(&header.whose, Whose::Session(session) if these.contains(session))
         });
         let theirs = self.closed(theirs.chain(said.map(|(turn, _)| turn)));
         let is_theirs = |turn: &&TurnId| theirs.contains(*turn) && !kept.contains(*turn);
@@ -92,9 +105,13 @@ impl Survey {
         Ok(all.into_iter().filter(is_theirs).cloned().collect())
     }
 
-    /// The turns of no session.
+    /// The turns that are there for themselves.
     fn alone(&self) -> impl Iterator<Item = &TurnId> {
-        let alone = self.turns.iter().filter(|(_, header)| header.session.is_none());
+        let alone = self.turns.iter().filter(|(turn, header)| match header.whose {
+            Whose::Session(_) => false,
+            Whose::Itself => true,
+            Whose::Aside => self.asking.contains(*turn),
+        });
         alone.map(|(turn, _)| turn)
     }
 
@@ -156,7 +173,12 @@ impl Header {
             AgentSnapshot::Full(_) => None,
         };
         let goes_back_to = context.into_iter().chain(agent).collect();
-        Self { session: created.session_id.clone(), goes_back_to }
+        let whose = match &created.session_id {
+            Some(session) => Whose::Session(session.clone()),
+            None if is_aside(&created.agent.requested) => Whose::Aside,
+            None => Whose::Itself,
+        };
+        Self { whose, goes_back_to }
     }
 }
 
@@ -181,8 +203,9 @@ impl Sessions {
         let ids = self.parts.repo.ids().await?;
         let headers = store.snapshots(LogKind::Turn).await?;
         let repo = self.parts.repo.clone();
+        let asking = self.asides.under_way();
         let surveyed = self.parts.tasks.spawn_blocking(move || {
-            let mut survey = Survey::default();
+            let mut survey = Survey { asking, ..Survey::default() };
             for session in &ids {
                 survey.add_session(session, repo.scan(session, drop).as_ref());
             }

@@ -18,6 +18,7 @@ use crate::domain::session::event::{
 use crate::domain::session::state::SessionState;
 use crate::runtime::api::{Turn, Turns};
 use crate::sessions::api::{FactsChanged, NewSession, SessionFolder};
+use crate::sessions::aside::Asides;
 use crate::sessions::compact::Compacting;
 use crate::sessions::error::{NoFolder, SessionError};
 use crate::sessions::index::Index;
@@ -78,6 +79,7 @@ pub struct Sessions {
     pub(super) facts: broadcast::Sender<FactsChanged>,
     pub(super) closing: Closing,
     pub(super) compacting: Compacting,
+    pub(super) asides: Asides,
     pub(super) troubles: Troubles,
 }
 
@@ -100,6 +102,7 @@ impl Sessions {
             facts: broadcast::channel(CHANGES_WAITING_MAX).0,
             closing: Closing::default(),
             compacting: Compacting::default(),
+            asides: Asides::default(),
             troubles: Troubles::default(),
         }
     }

@@ -1,6 +1,7 @@
 //! Compaction: what is summarised, what is kept, what the next turns begin with, and what is refused.
 
 use std::fs;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use turnstile::base::id::{SessionId, ToolCallId, TurnId};
@@ -9,7 +10,6 @@ use turnstile::domain::event::Fact as _;
 use turnstile::domain::message::Message;
 use turnstile::domain::session::event::Compacted;
 use turnstile::domain::turn::event::{ContextRef, Decision, TurnContext};
-use turnstile::domain::turn::status::TurnStatus;
 use turnstile::runtime::CONTEXT_OVERFLOW;
 use turnstile::runtime::api::CreateTurn;
 use turnstile::sessions::Options;
@@ -251,46 +251,43 @@ async fn a_turn_that_comes_to_rest_while_its_session_is_compacted_is_followed_by
     assert!(matches!(last_created(&world).context, TurnContext::Inline(_)));
 }
 
+/// A compaction whose question has been put and is not answered; nobody else holds it.
+async fn asked_for_a_summary<'a>(
+    world: &'a SessionWorld,
+    session: &'a SessionId,
+) -> Pin<Box<dyn Future<Output = Result<(), SessionError>> + 'a>> {
+    let gate = Gate::new();
+    world.turns.then(Script::new().gate(&gate).answer("They looked at it."));
+    let mut compaction = Box::pin(world.sessions.compact(session));
+    tokio::select! {
+        biased;
+        () = gate.reached() => {}
+        compacted = &mut compaction => panic!("{compacted:?}"),
+    }
+    compaction
+}
+
 #[tokio::test]
 async fn a_compaction_that_nobody_waits_for_any_more_is_stopped_and_over() {
     let world = SessionWorld::new();
     let (session, _) = session_of_two(&world).await;
-    let gate = Gate::new();
-    world.turns.then(Script::new().gate(&gate).answer("They looked at it."));
-    {
-        let mut compaction = Box::pin(world.sessions.compact(&session));
-        tokio::select! {
-            biased;
-            () = gate.reached() => {}
-            compacted = &mut compaction => panic!("{compacted:?}"),
-        }
-    }
+    drop(asked_for_a_summary(&world, &session).await);
+    let asked = world.turns.advances().pop().expect("the question").turn;
     world.run(&session, answering("Three.")).await;
-    let asked = world.turns.advances().into_iter().map(|advance| advance.turn);
-    let asked = asked.rev().nth(1).expect("the question");
-    let status = || async { world.sessions.get_turn(&asked).await.expect("there").state.status() };
-    while !status().await.is_terminal() {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(status().await, TurnStatus::Cancelled);
+    world.idle().await;
+    let kept = world.turn_repo.ids().await.expect("listed");
+    assert!(!kept.contains(&asked), "nothing of the question is kept");
+    assert_eq!(world.sessions.get_session(&session).await.expect("readable").compactions, []);
 }
 
 #[tokio::test]
 async fn what_waits_for_a_compaction_that_nobody_waits_for_any_more_goes() {
     let world = SessionWorld::new();
     let (session, _) = session_of_two(&world).await;
-    let gate = Gate::new();
-    world.turns.then(Script::new().gate(&gate).answer("They looked at it."));
-    {
-        let mut compaction = Box::pin(world.sessions.compact(&session));
-        tokio::select! {
-            biased;
-            () = gate.reached() => {}
-            compacted = &mut compaction => panic!("{compacted:?}"),
-        }
-        world.queue(&session, "Three?").await;
-        world.turns.then(answering("Three."));
-    }
+    let compaction = asked_for_a_summary(&world, &session).await;
+    world.queue(&session, "Three?").await;
+    world.turns.then(answering("Three."));
+    drop(compaction);
     world.idle().await;
     assert_eq!(world.waits(&session).await, [""; 0]);
     assert_eq!(world.said(&session).await.last().map(String::as_str), Some("Three?"));

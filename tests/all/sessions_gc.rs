@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::slice;
 use std::sync::Arc;
 
 use turnstile::base::id::{SessionId, TurnId};
@@ -11,11 +12,12 @@ use turnstile::domain::session::event::Origin;
 use turnstile::domain::turn::event::{ContextRef, TurnContext};
 use turnstile::runtime::api::{CreateTurn, StopSignal, Turns as _};
 use turnstile::runtime::headless::{HeadlessTurn, start_headless};
+use turnstile::sessions::Options;
 use turnstile::sessions::api::NewSession;
 use turnstile::sessions::error::{BeingDeleted, SessionError};
 use turnstile::sessions::gc::Garbage;
 use turnstile::store::error::StoreError;
-use turnstile::store::jsonl::Options;
+use turnstile::store::jsonl;
 use turnstile::store::log::{LogId, LogKind, Removed};
 use turnstile::store::work_dir::WorkDir;
 use turnstile::testing::disk::{EIO, Fault, Plan};
@@ -27,7 +29,7 @@ use turnstile::testing::turns::{Script, answering, asking};
 use crate::sessions_real_world::{World, says};
 
 fn over(home: &Home) -> SessionWorld {
-    SessionWorld::over(Arc::new(home.store(Options::default())))
+    SessionWorld::over(Arc::new(home.store(jsonl::Options::default())))
 }
 
 /// What is garbage if nothing that was deleted is to be kept.
@@ -84,6 +86,26 @@ async fn the_turns_of_a_deleted_session_are_kept_as_long_as_it_can_be_restored()
     let over = world.sessions.restore_session(&session).await;
     assert!(matches!(over, Err(SessionError::NotDeleted(_))), "{over:?}");
     assert_eq!(garbage(&world).await, Garbage::default());
+}
+
+#[tokio::test]
+async fn what_the_layer_asked_aside_is_garbage_once_nobody_asks_any_more() {
+    let world = SessionWorld::new().with(Options { auto_title: true, ..Options::default() });
+    let session = world.session().await;
+    let gate = Gate::new();
+    world.turns.then(answering("One."));
+    world.turns.then(Script::new().gate(&gate).answer("A name"));
+    let turn = world.try_send(&session, "One?").await.expect("sent");
+    gate.reached().await;
+    let asked = world.turns.advances().pop().expect("the question").turn;
+    assert_eq!(unreached(&world).await, [], "it is being asked");
+
+    // The next process, after the first was killed.
+    let next = world.restarted();
+    assert_eq!(unreached(&next).await, slice::from_ref(&asked));
+    let found = garbage(&next).await;
+    next.sessions.destroy_garbage(&found).await.expect("destroyed");
+    assert_eq!(turns(&next).await, BTreeSet::from([turn]));
 }
 
 #[tokio::test]

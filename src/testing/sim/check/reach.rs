@@ -43,9 +43,7 @@ impl Sim {
             let session = life.session_logs.read_removed(removed).await.expect("it can be read");
             left.extend(session.state.turns.iter().map(|it| it.id.clone()));
         }
-        let is_alone = |definition: &TurnCreated| definition.session_id.is_none();
-        let alone = found.turns.iter().filter(|(_, turn)| is_alone(&turn.state.definition));
-        left.extend(alone.map(|(id, _)| id.clone()));
+        // Of no session are only the questions for summaries, and nobody asks one now.
         while let Some(id) = left.pop() {
             if !needed.contains(&id) {
                 left.extend(goes_back_to(&found.turn(&id).definition));
