@@ -8,6 +8,21 @@ use std::process::ExitCode;
 use crate::base::error::with_causes;
 use crate::base::sanitize;
 
+/// The form in which a command prints what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// For people.
+    Text,
+    /// For programs: lines of JSON (`--json`).
+    Json,
+}
+
+impl Form {
+    pub(super) fn of(json: bool) -> Self {
+        if json { Self::Json } else { Self::Text }
+    }
+}
+
 /// How a command ended. The numbers are documented in the help of the commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exit {

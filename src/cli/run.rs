@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::app::{Access, App};
 use crate::cli::args::{Common, Run};
-use crate::cli::report::{Exit, Problem, print, print_answer};
+use crate::cli::report::{Exit, Form, Problem, print, print_answer};
 use crate::cli::start::{Setting, problem, threads};
 use crate::domain::agent::RequestedAgent;
 use crate::domain::message::UserMessage;
@@ -63,7 +63,7 @@ pub(super) fn run(common: &Common, run: &Run) -> Result<Exit, Problem> {
             folder,
             now,
         };
-        let ended = answer(&app, turn, run.json).await;
+        let ended = answer(&app, turn, Form::of(run.json)).await;
         let left = app.shut_down().await.map_err(|error| Problem::of(Exit::Disk, &error));
         ended.and_then(|exit| left.map(|()| exit))
     })
@@ -84,7 +84,7 @@ fn prompt(argument: &str) -> Result<String, Problem> {
     text.map_err(|_| Problem::new(Exit::Usage, "standard input is not UTF-8; send text"))
 }
 
-async fn answer(app: &App, turn: HeadlessTurn, json: bool) -> Result<Exit, Problem> {
+async fn answer(app: &App, turn: HeadlessTurn, form: Form) -> Result<Exit, Problem> {
     let stop = StopSignal::new();
     let runtime = &app.graph().runtime;
     let run = start_headless(runtime, turn, stop.clone()).await;
@@ -103,14 +103,14 @@ async fn answer(app: &App, turn: HeadlessTurn, json: bool) -> Result<Exit, Probl
         biased;
         // Who interrupts a second time does not wait for the turn, which is then left interrupted.
         () = on_interrupt => Ok(Exit::Interrupted),
-        ended = follow(app, run, json) => ended,
+        ended = follow(app, run, form) => ended,
     }
 }
 
 /// Follows the turn to its end; prints its events, or its answer.
-async fn follow(app: &App, mut run: HeadlessRun, json: bool) -> Result<Exit, Problem> {
+async fn follow(app: &App, mut run: HeadlessRun, form: Form) -> Result<Exit, Problem> {
     let runtime = &app.graph().runtime;
-    if json {
+    if form == Form::Json {
         Lines { printed: 0, turn: run.turn.clone() }.print_all(app, &mut run.events).await?;
     }
     let result = match run.finish(runtime).await {
@@ -119,7 +119,7 @@ async fn follow(app: &App, mut run: HeadlessRun, json: bool) -> Result<Exit, Pro
         Err(HeadlessError::Advance(error)) => return Err(not_advanced(&error)),
         Err(HeadlessError::Read(error)) => return Err(Problem::of(Exit::Disk, &error)),
     };
-    if !json && !result.text.is_empty() {
+    if form == Form::Text && !result.text.is_empty() {
         print_answer(&result.text)?;
     }
     match result.outcome {

@@ -10,9 +10,9 @@ use crate::app::{Access, App};
 use crate::base::id::{SessionId, TurnId};
 use crate::base::sanitize;
 use crate::cli::args::{Common, Sessions};
-use crate::cli::report::{Exit, Problem, print, readable, tell};
+use crate::cli::report::{Exit, Form, Problem, print, readable, tell};
 use crate::cli::run::{not_advanced, not_created};
-use crate::cli::sessions::gc::gc;
+use crate::cli::sessions::gc::{Fate, gc};
 use crate::cli::start::{Setting, problem, threads};
 use crate::domain::session::entry::{LatestTurnStatus, SessionIndexEntry};
 use crate::domain::session::state::SessionState;
@@ -43,30 +43,60 @@ pub(super) fn sessions(common: &Common, sessions: &Sessions) -> Result<Exit, Pro
     threads()?.block_on(async {
         let (app, _notices) = setting.start(place).map_err(|error| problem(&error))?;
         let done = match sessions {
-            Sessions::List { json, deleted: true, .. } => deleted::list(&app, *json).await,
-            Sessions::List { all, json, deleted: false } => list(&app, *all, *json).await,
-            Sessions::Show { id, json } => show(&app, &SessionId::from(id.as_str()), *json).await,
+            Sessions::List { json, deleted: true, .. } => {
+                deleted::list(&app, Form::of(*json)).await
+            }
+            Sessions::List { all, json, deleted: false } => {
+                let listed = if *all { Listed::All } else { Listed::NotArchived };
+                list(&app, listed, Form::of(*json)).await
+            }
+            Sessions::Show { id, json } => {
+                show(&app, &SessionId::from(id.as_str()), Form::of(*json)).await
+            }
             Sessions::Rename { id, title } => rename(&app, id, title).await,
-            Sessions::Archive { ids, undo } => archive(&app, ids, !undo).await,
+            Sessions::Archive { ids, undo } => {
+                let place = if *undo { Place::List } else { Place::Archive };
+                archive(&app, ids, place).await
+            }
             Sessions::Fork { id, at } => fork(&app, id, at.as_deref()).await,
-            Sessions::Gc { yes, json } => gc(&app, *yes, *json).await,
-            Sessions::Rm { ids, json } => remove(&app, ids, *json).await,
-            Sessions::Restore { ids, json } => deleted::restore(&app, ids, *json).await,
+            Sessions::Gc { yes, json } => {
+                let fate = if *yes { Fate::Destroyed } else { Fate::Named };
+                gc(&app, fate, Form::of(*json)).await
+            }
+            Sessions::Rm { ids, json } => remove(&app, ids, Form::of(*json)).await,
+            Sessions::Restore { ids, json } => deleted::restore(&app, ids, Form::of(*json)).await,
         };
         let left = app.shut_down().await.map_err(|error| Problem::of(Exit::Disk, &error));
         done.and_then(|exit| left.map(|()| exit))
     })
 }
 
-async fn list(app: &App, all: bool, json: bool) -> Result<Exit, Problem> {
+/// Which sessions are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Listed {
+    All,
+    NotArchived,
+}
+
+/// Where a session is to be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    List,
+    Archive,
+}
+
+async fn list(app: &App, listed: Listed, form: Form) -> Result<Exit, Problem> {
     let sessions = &app.graph().sessions;
     sessions.scan().await.map_err(|error| Problem::of(Exit::Disk, &error))?;
     let mut entries = sessions.list_sessions();
-    entries.retain(|entry| all || !entry.archived);
+    entries.retain(|entry| listed == Listed::All || !entry.archived);
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.active_at));
     let mut text = String::new();
     for entry in &entries {
-        let line = if json { json_of(entry) } else { line_of(entry) };
+        let line = match form {
+            Form::Json => json_of(entry),
+            Form::Text => line_of(entry),
+        };
         writeln!(text, "{line}").ok();
     }
     print(&text)?;
@@ -88,10 +118,10 @@ fn line_of(entry: &Arc<SessionIndexEntry>) -> String {
     format!("{}  {}  {standing:<9}  {title}", entry.session_id, entry.active_at)
 }
 
-async fn show(app: &App, session: &SessionId, json: bool) -> Result<Exit, Problem> {
+async fn show(app: &App, session: &SessionId, form: Form) -> Result<Exit, Problem> {
     let sessions = &app.graph().sessions;
     let state = sessions.get_session(session).await.map_err(|error| refusal(&error))?;
-    if json {
+    if form == Form::Json {
         return show_json(app, session, &state).await;
     }
     let mut text = String::new();
@@ -197,9 +227,12 @@ async fn rename(app: &App, id: &str, title: &str) -> Result<Exit, Problem> {
     Ok(Exit::Done)
 }
 
-async fn archive(app: &App, ids: &[String], archived: bool) -> Result<Exit, Problem> {
-    let done = if archived { "archived" } else { "unarchived" };
-    let said = Said { done, json: false };
+async fn archive(app: &App, ids: &[String], place: Place) -> Result<Exit, Problem> {
+    let (done, archived) = match place {
+        Place::Archive => ("archived", true),
+        Place::List => ("unarchived", false),
+    };
+    let said = Said { done, form: Form::Text };
     each(ids, said, async |session| app.graph().sessions.set_archived(session, archived).await)
         .await
 }
@@ -218,8 +251,8 @@ async fn fork(app: &App, id: &str, at: Option<&str>) -> Result<Exit, Problem> {
     Ok(Exit::Done)
 }
 
-async fn remove(app: &App, ids: &[String], json: bool) -> Result<Exit, Problem> {
-    each(ids, Said { done: "removed", json }, async |session| app.delete_session(session).await)
+async fn remove(app: &App, ids: &[String], form: Form) -> Result<Exit, Problem> {
+    each(ids, Said { done: "removed", form }, async |session| app.delete_session(session).await)
         .await
 }
 
@@ -227,14 +260,16 @@ async fn remove(app: &App, ids: &[String], json: bool) -> Result<Exit, Problem> 
 #[derive(Clone, Copy)]
 struct Said {
     done: &'static str,
-    /// As a line of JSON.
-    json: bool,
+    form: Form,
 }
 
 impl Said {
     fn line(self, id: &str) -> String {
-        let Self { done, json } = self;
-        if json { format!("{}\n", serde_json::json!({done: id})) } else { format!("{done} {id}\n") }
+        let Self { done, form } = self;
+        match form {
+            Form::Json => format!("{}\n", serde_json::json!({done: id})),
+            Form::Text => format!("{done} {id}\n"),
+        }
     }
 }
 

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::domain::json::Json;
 use crate::domain::turn::event::ToolResultData;
 
+/// The name under which a model knows the tool that asks a person (`design/tools.md`).
+pub const ASK_HUMAN: &str = "ask-human";
+
 /// The id of the one question of an input without a list.
 pub const PLAIN_ID: &str = "question";
 

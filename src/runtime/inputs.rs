@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::base::id::ToolCallId;
 use crate::domain::agent::Execution;
 use crate::domain::json::Json;
-use crate::domain::session::entry::ASK_HUMAN;
+use crate::domain::question::ASK_HUMAN;
 use crate::domain::turn::event::{
     DecisionSource, PermissionResolved, ResultSource, ToolProgress, ToolResult, ToolResultData,
     TurnFact,

@@ -369,19 +369,17 @@ pub fn cancel(reason: &str) -> ExternalInput {
 /// All that is told while an advance is under way, and whether it was rejected at the end.
 ///
 /// # Panics
-/// If it told too much.
+/// If it told too much for one who reads on, or something after its end.
 pub async fn all_told(mut execution: TurnExecution) -> (Vec<LiveEvent>, Option<Rejected>) {
-    let mut events = Vec::new();
+    let (mut events, mut rejected, mut lagged) = (Vec::new(), None, 0);
     while let Some(told) = execution.events.next().await {
+        assert_eq!(rejected, None, "nothing comes after that");
         match told {
             Ok(Received::Event(event)) => events.push(event),
-            Ok(Received::Lagged) => panic!("a short turn is not too much"),
-            Err(rejected) => {
-                let more = execution.events.next().await;
-                assert_eq!(more, None, "nothing comes after that");
-                return (events, Some(rejected));
-            }
+            Ok(Received::Lagged) => lagged += 1,
+            Err(error) => rejected = Some(error),
         }
     }
-    (events, None)
+    assert_eq!(lagged, 0, "a short turn is not too much");
+    (events, rejected)
 }

@@ -29,6 +29,15 @@ async fn titled_by(world: &SessionWorld, script: Script) -> SessionId {
     session
 }
 
+/// The title of a session after a turn that answered and a model that names it.
+async fn title_after(world: &SessionWorld, session: &SessionId, text: &str) -> String {
+    world.turns.then(answering("It was the clock."));
+    world.turns.then(answering("Another name"));
+    world.try_send(session, text).await.expect("sent");
+    world.idle().await;
+    title(world, session)
+}
+
 #[tokio::test]
 async fn after_its_first_answer_a_session_is_named() {
     let world = titling();
@@ -114,11 +123,7 @@ async fn the_first_turn_that_completes_names_the_session_whatever_went_before() 
     let world = titling();
     let session = world.session().await;
     world.run(&session, Script::new().fail()).await;
-    world.turns.then(answering("It was the clock."));
-    world.turns.then(answering("Another name"));
-    world.try_send(&session, "Again.").await.expect("sent");
-    world.idle().await;
-    assert_eq!(title(&world, &session), "Another name");
+    assert_eq!(title_after(&world, &session, "Again.").await, "Another name");
 }
 
 #[tokio::test]
@@ -170,11 +175,7 @@ async fn a_fork_is_named_by_the_first_turn_of_its_own() {
     let state = world.sessions.get_session(&session).await.expect("readable");
     let at = &state.turns[0].id;
     let fork = world.sessions.fork_session(&session, Some(at)).await.expect("forked");
-    world.turns.then(answering("It was the clock."));
-    world.turns.then(answering("Another name"));
-    world.try_send(&fork, "And now?").await.expect("sent");
-    world.idle().await;
-    assert_eq!(title(&world, &fork), "Another name");
+    assert_eq!(title_after(&world, &fork, "And now?").await, "Another name");
 }
 
 #[tokio::test]

@@ -5,28 +5,29 @@ use std::fmt::Write as _;
 use serde_json::json;
 
 use crate::app::App;
-use crate::cli::report::{Exit, Problem, print, tell};
+use crate::cli::report::{Exit, Form, Problem, print, tell};
 use crate::sessions::gc::Garbage;
 use crate::store::error::StoreError;
 
 /// What is to happen to what is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+pub(super) enum Fate {
     Named,
     Destroyed,
 }
 
 /// Names what can be destroyed, and destroys it if that was said.
-pub(super) async fn gc(app: &App, yes: bool, json: bool) -> Result<Exit, Problem> {
+pub(super) async fn gc(app: &App, fate: Fate, form: Form) -> Result<Exit, Problem> {
     let disk = |error: StoreError| Problem::of(Exit::Disk, &error);
     let found = app.find_garbage().await.map_err(disk)?;
-    let (garbage, fate) = if yes {
-        let gone = app.graph().sessions.destroy_garbage(&found).await.map_err(disk)?;
-        (gone, Fate::Destroyed)
-    } else {
-        (found, Fate::Named)
+    let garbage = match fate {
+        Fate::Named => found,
+        Fate::Destroyed => app.graph().sessions.destroy_garbage(&found).await.map_err(disk)?,
     };
-    print(&if json { as_json(&garbage, fate) } else { as_text(&garbage, fate) })?;
+    print(&match form {
+        Form::Json => as_json(&garbage, fate),
+        Form::Text => as_text(&garbage, fate),
+    })?;
     if garbage.unsure.is_empty() {
         return Ok(Exit::Done);
     }

@@ -7,6 +7,7 @@ use crate::base::clock::Timestamp;
 use crate::base::id::{SessionId, ToolCallId, TurnId};
 use crate::domain::agent::ModelDescriptor;
 use crate::domain::brief;
+use crate::domain::question::ASK_HUMAN;
 use crate::domain::session::event::Origin;
 use crate::domain::session::state::SessionState;
 use crate::domain::turn::state::{ToolCall, TurnState};
@@ -106,9 +107,6 @@ pub enum WaitingKind {
     /// An answer.
     Question,
 }
-
-/// The name under which a model knows the tool that asks a person (`design/tools.md`).
-pub const ASK_HUMAN: &str = "ask-human";
 
 impl SessionIndexEntry {
     /// The entry of a session whose latest turn is `latest` (none if it has no turns).

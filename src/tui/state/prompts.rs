@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::app::command::Draft;
 use crate::base::id::{ToolCallId, TurnId};
-use crate::domain::session::entry::ASK_HUMAN;
+use crate::domain::question::ASK_HUMAN;
 use crate::domain::turn::event::Classification;
 use crate::domain::turn::state::{ToolCall, TurnState};
 use crate::tui::keymap::context::Context;

@@ -1,7 +1,7 @@
 //! Which events become a notice on the desktop: each once, and none about what the person looks at.
 
 use crate::base::id::SessionId;
-use crate::domain::session::entry::ASK_HUMAN;
+use crate::domain::question::ASK_HUMAN;
 use crate::domain::session::event::Origin;
 use crate::domain::turn::event::{TurnFact, TurnSuspended};
 use crate::tui::effect::{Effect, Note, NoteAbout};

@@ -12,7 +12,8 @@ use crate::domain::json::Json;
 use crate::domain::message::{
     AssistantMessage, AssistantPart, Content, TextPart, ToolCallPart, UserMessage,
 };
-use crate::domain::session::entry::{ASK_HUMAN, LatestTurnStatus, SessionIndexEntry};
+use crate::domain::question::ASK_HUMAN;
+use crate::domain::session::entry::{LatestTurnStatus, SessionIndexEntry};
 use crate::domain::session::event::{Compacted, SessionCreated};
 use crate::domain::session::state::{Compaction, SessionState, SessionTurn};
 use crate::domain::turn::event::{
