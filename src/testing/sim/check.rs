@@ -1,6 +1,7 @@
 //! What must hold after every step of a simulation, and what must hold once nothing moves.
 
 mod count;
+mod grants;
 mod lineage;
 mod messages;
 mod reach;
@@ -189,6 +190,7 @@ impl Sim {
         self.check_garbage(life, &found).await;
         self.check_messages(&found);
         self.check_waiting(life, &found).await;
+        self.check_grants(&found);
         check_chains(&found);
         self.count(&found);
     }

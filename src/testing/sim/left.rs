@@ -1,6 +1,6 @@
 //! What operations leave for the checks: what whoever began them was told.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::base::id::{SessionId, TurnId};
@@ -14,6 +14,8 @@ pub(super) struct Shared(Arc<Mutex<Left>>);
 pub(super) struct Left {
     pub(super) sessions: Vec<SessionId>,
     pub(super) messages: Vec<Message>,
+    /// The grants that were given, as whoever gave them was told, by their ids.
+    pub(super) grants: BTreeMap<String, Grant>,
     /// What somebody began to destroy.
     pub(super) doomed: Doomed,
     /// The sessions that were destroyed at once, as whoever wanted that was told.
@@ -34,11 +36,31 @@ pub(super) struct Doomed {
 /// A message that somebody sent, or put.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
-    pub(super) text: String,
+    /// What it may say: one text, unless it is not known what came of an edit.
+    pub(super) texts: BTreeSet<String>,
     pub(super) session: SessionId,
     pub(super) fate: Fate,
     /// How many have asked for it back and not heard what came of that.
     pub(super) asked_back: usize,
+    /// How many have edited it and not heard what came of that.
+    pub(super) edits: usize,
+    /// Whether that was done at the same time: which came last is not known.
+    pub(super) is_contested: bool,
+}
+
+/// A grant that was given.
+#[derive(Clone, Debug)]
+pub(super) struct Grant {
+    pub(super) session: SessionId,
+    pub(super) removal: Removal,
+}
+
+/// What became of taking a grant back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Removal {
+    None,
+    Begun,
+    Done,
 }
 
 /// What whoever sent a message knows of it.
@@ -62,6 +84,13 @@ impl Fate {
     }
 }
 
+impl Message {
+    /// The number of the message that says this, whatever it said before.
+    pub(super) fn number_of(text: &str) -> Option<usize> {
+        text.strip_prefix("Message ")?.split_once('.')?.0.parse().ok()
+    }
+}
+
 impl Shared {
     pub(super) fn lock(&self) -> MutexGuard<'_, Left> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -77,7 +106,15 @@ impl Shared {
         let number = left.messages.len();
         let text = text(number);
         let (session, fate) = (session.clone(), Fate::Unknown);
-        left.messages.push(Message { text: text.clone(), session, fate, asked_back: 0 });
+        let texts = BTreeSet::from([text.clone()]);
+        left.messages.push(Message {
+            texts,
+            session,
+            fate,
+            asked_back: 0,
+            edits: 0,
+            is_contested: false,
+        });
         (number, text)
     }
 
@@ -102,8 +139,59 @@ impl Shared {
         self.change(text, |message| message.asked_back -= 1);
     }
 
+    /// Somebody begins to edit the message that says `was`.
+    pub(super) fn begin_edit(&self, was: &str, text: &str) {
+        self.change(was, |message| {
+            message.is_contested = message.edits > 0;
+            message.edits += 1;
+            message.texts.insert(text.to_owned());
+        });
+    }
+
+    /// It was not edited.
+    pub(super) fn not_edited(&self, text: &str) {
+        self.change(text, |message| {
+            message.edits -= 1;
+            message.texts.remove(text);
+        });
+    }
+
+    /// It was edited.
+    pub(super) fn edited(&self, text: &str) {
+        self.change(text, |message| {
+            message.edits -= 1;
+            if message.edits == 0 && !message.is_contested {
+                message.texts.retain(|it| it == text);
+            }
+        });
+    }
+
+    /// A grant was given.
+    pub(super) fn added_grant(&self, session: &SessionId, grant: String) {
+        let known = Grant { session: session.clone(), removal: Removal::None };
+        self.lock().grants.insert(grant, known);
+    }
+
+    /// Somebody begins to take one of a session's grants back, if one stands.
+    pub(super) fn begin_removal(&self, session: &SessionId) -> Option<String> {
+        let mut left = self.lock();
+        let stands = |grant: &Grant| grant.session == *session && grant.removal == Removal::None;
+        let (id, grant) = left.grants.iter_mut().find(|(_, grant)| stands(grant))?;
+        grant.removal = Removal::Begun;
+        Some(id.clone())
+    }
+
+    /// It was taken back.
+    pub(super) fn removed_grant(&self, grant: &str) {
+        if let Some(grant) = self.lock().grants.get_mut(grant) {
+            grant.removal = Removal::Done;
+        }
+    }
+
     fn change(&self, text: &str, change: impl FnOnce(&mut Message)) {
-        if let Some(message) = self.lock().messages.iter_mut().find(|it| it.text == text) {
+        let mut left = self.lock();
+        let message = Message::number_of(text).and_then(|at| left.messages.get_mut(at));
+        if let Some(message) = message {
             change(message);
         }
     }

@@ -1,6 +1,7 @@
 //! What people and programs do in a simulation. A new operation is a variant, a row, and an arm.
 
 mod answers;
+mod grants;
 mod lineage;
 mod messages;
 
@@ -24,6 +25,7 @@ pub(super) enum Operation {
     Send,
     Queue,
     TakeBack,
+    Edit,
     SendWaiting,
     Decide,
     Answer,
@@ -33,6 +35,7 @@ pub(super) enum Operation {
     Close,
     Rename,
     Archive,
+    Grant,
     Compact,
     Fork,
     Delete,
@@ -51,6 +54,7 @@ pub(super) const OPERATIONS: &[(Operation, usize)] = &[
     (Operation::Send, 12),
     (Operation::Queue, 18),
     (Operation::TakeBack, 3),
+    (Operation::Edit, 4),
     (Operation::SendWaiting, 6),
     (Operation::Decide, 14),
     (Operation::Answer, 10),
@@ -60,6 +64,7 @@ pub(super) const OPERATIONS: &[(Operation, usize)] = &[
     (Operation::Close, 4),
     (Operation::Rename, 2),
     (Operation::Archive, 3),
+    (Operation::Grant, 3),
     (Operation::Compact, 7),
     (Operation::Fork, 3),
     (Operation::Delete, 3),
@@ -132,6 +137,7 @@ impl Sim {
             Operation::Send => self.send(sessions, session),
             Operation::Queue => self.queue(sessions, session),
             Operation::TakeBack => messages::take_back(sessions, session, seed, shared).boxed(),
+            Operation::Edit => messages::edit(sessions, session, seed, shared).boxed(),
             Operation::SendWaiting => async move { sessions.send_waiting(&session).await }.boxed(),
             Operation::Decide => answers::decide(sessions, session, seed).boxed(),
             Operation::Answer => answers::answer(sessions, session, seed).boxed(),
@@ -146,6 +152,7 @@ impl Sim {
                 let away = seed.chance(60);
                 async move { sessions.set_archived(&session, away).await }.boxed()
             }
+            Operation::Grant => grants::grant(sessions, session, seed, shared).boxed(),
             Operation::Compact => async move { sessions.compact(&session).await }.boxed(),
             Operation::Fork => lineage::fork(sessions, session, seed, shared).boxed(),
             Operation::Delete => lineage::delete(sessions, session).boxed(),
@@ -195,6 +202,7 @@ impl Operation {
             Self::Send => "send",
             Self::Queue => "queue",
             Self::TakeBack => "take back",
+            Self::Edit => "edit",
             Self::SendWaiting => "send waiting",
             Self::Decide => "decide",
             Self::Answer => "answer",
@@ -204,6 +212,7 @@ impl Operation {
             Self::Close => "close",
             Self::Rename => "rename",
             Self::Archive => "archive",
+            Self::Grant => "grant",
             Self::Compact => "compact",
             Self::Fork => "fork",
             Self::Delete => "delete",

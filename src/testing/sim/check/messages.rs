@@ -2,10 +2,9 @@
 
 use crate::base::id::{EventId, SessionId, TurnId};
 use crate::sessions::circumstances::event_ids;
-use crate::sessions::waiting::Item;
 use crate::testing::sim::Sim;
 use crate::testing::sim::check::Found;
-use crate::testing::sim::left::Fate;
+use crate::testing::sim::left::{Fate, Message};
 use crate::testing::sim::life::Life;
 
 /// Where a message is.
@@ -24,22 +23,25 @@ impl Sim {
     /// who was told nothing may find it once or not at all.
     pub(super) fn check_messages(&self, found: &Found) {
         let left = self.shared.lock();
-        for message in &left.messages {
+        for (number, message) in left.messages.iter().enumerate() {
             // What is deleted cannot be looked at.
             if !found.sessions.contains_key(&message.session) {
                 continue;
             }
-            let places = found.places_of(&message.session, &message.text);
+            let (texts, places): (Vec<_>, Vec<_>) =
+                found.places_of(&message.session, number).into_iter().unzip();
+            let says = texts.iter().map(|text| text.trim_end_matches('x')).collect::<Vec<_>>();
+            let is_known = texts.iter().all(|text| message.texts.contains(text));
+            assert!(is_known, "message {number} of {} says {says:?}", message.session);
             let is_right = match &message.fate {
                 Fate::Turn(turn) => places == [Place::Began(turn)],
                 Fate::Waits if message.asked_back == 0 => places.len() == 1,
                 Fate::Waits | Fate::Unknown => places.len() <= 1,
                 Fate::TakenBack | Fate::Refused => places.is_empty(),
             };
-            let name = message.text.trim_end_matches('x');
             assert!(
                 is_right,
-                "{name} of {}, {:?}, is in {places:?}",
+                "message {number} of {}, {:?}, is in {places:?}",
                 message.session, message.fate
             );
         }
@@ -64,21 +66,20 @@ impl Sim {
 }
 
 impl Found {
-    fn places_of(&self, session: &SessionId, text: &str) -> Vec<Place<'_>> {
+    /// Where a message is, and what it says there.
+    fn places_of(&self, session: &SessionId, number: usize) -> Vec<(String, Place<'_>)> {
         let mut places = Vec::new();
         for turn in &self.session(session).turns {
             let state = self.turn(&turn.id);
-            if state.definition.input.plain_text() == text {
-                places.push(Place::Began(&turn.id));
-            }
-            let added = state.inputs.iter().filter(|it| it.message.plain_text() == text);
-            places.extend(added.map(|_| Place::TakenIn(&turn.id)));
+            places.push((&state.definition.input, Place::Began(&turn.id)));
+            let added = state.inputs.iter();
+            places.extend(added.map(|it| (&it.message, Place::TakenIn(&turn.id))));
         }
         let undelivered = self.undelivered_in(session);
-        let is_it = |item: &&Item| item.message.plain_text() == text;
-        places.extend(undelivered.waiting.iter().filter(is_it).map(|_| Place::Waits));
-        places.extend(undelivered.claimed.iter().filter(is_it).map(|_| Place::Claimed));
-        places
+        places.extend(undelivered.waiting.iter().map(|it| (&it.message, Place::Waits)));
+        places.extend(undelivered.claimed.iter().map(|it| (&it.message, Place::Claimed)));
+        let said = places.into_iter().map(|(message, place)| (message.plain_text(), place));
+        said.filter(|(text, _)| Message::number_of(text) == Some(number)).collect()
     }
 
     /// What had waited, as the turns of a session have it.

@@ -1,4 +1,4 @@
-//! Messages: sent, put to wait, taken back.
+//! Messages: sent, put to wait, edited, taken back.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::sessions::api::{SendMessageConfig, Sent};
 use crate::sessions::error::SessionError;
 use crate::testing::agents::AGENT;
 use crate::testing::sim::Sim;
-use crate::testing::sim::left::{Fate, Shared};
+use crate::testing::sim::left::{Fate, Message, Shared};
 use crate::testing::sim::operations::Work;
 use crate::testing::sim::seed::Seed;
 
@@ -81,6 +81,28 @@ pub(super) async fn take_back(
         Ok(taken) => shared.take_back(&taken.text),
         Err(error) => {
             shared.leave(&message.text);
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Gives one of the messages that wait another text.
+pub(super) async fn edit(
+    sessions: Sessions,
+    session: SessionId,
+    seed: Seed,
+    shared: Shared,
+) -> Result<(), SessionError> {
+    let waiting = sessions.waiting_messages(&session).await?;
+    let Some(message) = waiting.get(seed.below(waiting.len())) else { return Ok(()) };
+    let Some(number) = Message::number_of(&message.text) else { return Ok(()) };
+    let text = format!("Message {number}.Edited {}.", seed.below(1_000_000));
+    shared.begin_edit(&message.text, &text);
+    match sessions.edit_waiting(&session, &message.id, &text).await {
+        Ok(()) => shared.edited(&text),
+        Err(error) => {
+            shared.not_edited(&text);
             return Err(error);
         }
     }
