@@ -36,9 +36,9 @@ use crate::testing::sim::seed::Seed;
 use crate::testing::sim::storage::Storage;
 
 /// How many steps a simulation takes: operations, and gates that are opened.
-const STEPS: usize = 220;
+const STEPS: usize = 600;
 /// At every step one process of so many is killed, whatever waits.
-const KILLED_ONE_OF: usize = 70;
+const KILLED_ONE_OF: usize = 200;
 /// How many of the last steps are told when one goes wrong.
 const TOLD_MAX: usize = 40;
 /// More gates than any drain opens. After that something waits for itself.
@@ -155,7 +155,7 @@ impl Sim {
             if seed.below(KILLED_ONE_OF) == 0 {
                 return End::Killed(self.storage.under_way());
             }
-            if waiting > 0 && seed.chance(80) {
+            if waiting > 0 && seed.chance(90) {
                 self.open_a_gate(waiting);
                 continue;
             }

@@ -181,6 +181,7 @@ impl Sim {
     /// was recorded of the turns is what was told of them, nothing is gone that somebody may need,
     /// every message is where whoever sent it was told, and every session is a chain of turns.
     pub(super) async fn check_quiet(&mut self, life: &mut Life) {
+        let _open = self.odds.gates.hold_open();
         let list = life.sessions.list_sessions();
         assert_eq!(list, life.scanned().await, "the index, and a fresh scan");
         assert_eq!(life.followed(), list, "the index, and whoever followed it");

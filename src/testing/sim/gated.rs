@@ -6,7 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::base::id::{EventId, SessionId};
+use crate::domain::agent::{RequestedAgent, ResolvedAgent};
 use crate::domain::turn::live::{Delta, OpenCall};
+use crate::runtime::api::{AgentResolver, AgentSetting};
+use crate::runtime::error::ResolveError;
 use crate::sessions::waiting::{Item, Rejected, Undelivered, Waiting, WaitingError};
 use crate::store::error::FileError;
 use crate::store::live_text::LiveText;
@@ -28,10 +31,12 @@ impl LiveText for GatedText {
     }
 
     async fn read(&self, turn: &LogId) -> Result<Option<OpenCall>, FileError> {
+        self.gates.pass(format!("before the text of {turn} is read")).await;
         self.inner.read(turn).await
     }
 
     async fn drop_text(&self, turn: &LogId) -> Result<(), FileError> {
+        self.gates.pass(format!("before the text of {turn} goes")).await;
         self.inner.drop_text(turn).await
     }
 }
@@ -64,6 +69,7 @@ impl Waiting for GatedWaiting {
     }
 
     async fn look(&self, session: &SessionId) -> Result<Undelivered, WaitingError> {
+        self.gates.pass(format!("before the messages of {session} are read")).await;
         self.inner.look(session).await
     }
 
@@ -95,10 +101,11 @@ impl Waiting for GatedWaiting {
     }
 
     async fn tidy(&self, session: &SessionId) -> Result<Vec<Rejected>, WaitingError> {
-        self.inner.tidy(session).await
+        self.between("messages are tidied", session, self.inner.tidy(session)).await
     }
 
     async fn among(&self, sessions: &[SessionId]) -> Result<Vec<SessionId>, WaitingError> {
+        self.gates.pass("before it is asked where messages wait").await;
         self.inner.among(sessions).await
     }
 
@@ -110,5 +117,23 @@ impl Waiting for GatedWaiting {
     async fn bring_back(&self, session: &SessionId, removed: &Removed) -> Result<(), WaitingError> {
         let brought = self.inner.bring_back(session, removed);
         self.between("messages are brought back", session, brought).await
+    }
+}
+
+/// Agents that are resolved behind a gate.
+pub(super) struct GatedAgents {
+    pub(super) inner: Arc<dyn AgentResolver>,
+    pub(super) gates: Gates,
+}
+
+#[async_trait]
+impl AgentResolver for GatedAgents {
+    async fn resolve(
+        &self,
+        requested: &RequestedAgent,
+        setting: &AgentSetting,
+    ) -> Result<ResolvedAgent, ResolveError> {
+        self.gates.pass("before an agent is resolved").await;
+        self.inner.resolve(requested, setting).await
     }
 }

@@ -10,10 +10,21 @@ use tokio::sync::oneshot;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Gates(Arc<Mutex<Inner>>);
 
+/// All gates stand open until this is dropped.
+pub(super) struct HeldOpen(Gates);
+
 #[derive(Debug, Default)]
 struct Inner {
+    /// Nobody waits as long as somebody looks at how things are.
+    is_held_open: bool,
     next: u64,
     waiting: BTreeMap<u64, (String, oneshot::Sender<()>)>,
+}
+
+impl Drop for HeldOpen {
+    fn drop(&mut self) {
+        self.0.lock().is_held_open = false;
+    }
 }
 
 impl Gates {
@@ -21,6 +32,9 @@ impl Gates {
     pub(super) async fn pass(&self, name: impl Into<String>) {
         let opened = {
             let mut inner = self.lock();
+            if inner.is_held_open {
+                return;
+            }
             let (open, opened) = oneshot::channel();
             inner.next += 1;
             let number = inner.next;
@@ -29,6 +43,12 @@ impl Gates {
         };
         // Gates that are gone hold nobody up.
         opened.await.ok();
+    }
+
+    /// Lets everybody pass until the guard is dropped.
+    pub(super) fn hold_open(&self) -> HeldOpen {
+        self.lock().is_held_open = true;
+        HeldOpen(self.clone())
     }
 
     /// Where somebody waits, in the order of coming.

@@ -27,6 +27,7 @@ use crate::testing::agents::ScriptedAgents;
 use crate::testing::checker::ScriptedChecker;
 use crate::testing::clock::HandClock;
 use crate::testing::sim::Sim;
+use crate::testing::sim::gated::GatedAgents;
 use crate::testing::sim::parts::{SimChecker, SimClassifier, SimModel, SimTool};
 use crate::testing::sim::storage::Opened;
 use crate::testing::told::Told;
@@ -87,7 +88,10 @@ impl Life {
             live_text,
             clock: Arc::<HandClock>::clone(&clock),
             ids: Arc::<Ids>::clone(&ids),
-            agents: ScriptedAgents::new(tools.descriptors()),
+            agents: Arc::new(GatedAgents {
+                inner: ScriptedAgents::new(tools.descriptors()),
+                gates: odds.gates.clone(),
+            }),
             models: SimModel::new(odds.clone()),
             tools,
             checker: Arc::new(SimChecker { odds: odds.clone(), rules: ScriptedChecker::default() }),

@@ -197,6 +197,10 @@ impl Watch for Ledger {
             Change::Remove | Change::Restore | Change::Destroy => {}
         }
     }
+
+    async fn read(&self, what: &str) {
+        self.gates.pass(format!("before the reading of {what}")).await;
+    }
 }
 
 fn name(change: Change<'_>) -> &'static str {

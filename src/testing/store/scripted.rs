@@ -22,7 +22,8 @@ pub struct ScriptedStore {
     watch: Option<Arc<dyn Watch>>,
 }
 
-/// Stands before and after every change of a log, and can hold it up there.
+/// Stands before and after every change of a log, and before whatever is read, and can hold it up
+/// there.
 #[async_trait]
 pub trait Watch: fmt::Debug + Send + Sync {
     /// The change is about to be made.
@@ -30,6 +31,9 @@ pub trait Watch: fmt::Debug + Send + Sync {
 
     /// The change is made, and whoever asked for it does not know yet.
     async fn after(&self, log: &LogId, change: Change<'_>);
+
+    /// Something is about to be read; `what` is for people.
+    async fn read(&self, what: &str);
 }
 
 /// What happens to a log.
@@ -105,6 +109,12 @@ impl ScriptedStore {
         }
     }
 
+    async fn read(&self, what: &str) {
+        if let Some(watch) = &self.watch {
+            watch.read(what).await;
+        }
+    }
+
     fn script(&self) -> MutexGuard<'_, Script> {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -146,11 +156,13 @@ impl LogStore for ScriptedStore {
     }
 
     async fn open(&self, log: &LogId) -> Result<Box<dyn LogWriter>, StoreError> {
+        self.read(&format!("{log} for writing")).await;
         Ok(self.wrap(self.inner.open(log).await?))
     }
 
     async fn inspect(&self, log: &LogId) -> Result<Arc<Inspection>, StoreError> {
         self.script().reads.push(log.clone());
+        self.read(&log.to_string()).await;
         self.inner.inspect(log).await
     }
 
@@ -159,10 +171,12 @@ impl LogStore for ScriptedStore {
     }
 
     async fn list(&self, kind: LogKind) -> Result<Vec<LogId>, StoreError> {
+        self.read(&format!("the list of every {}", kind.as_str())).await;
         self.inner.list(kind).await
     }
 
     async fn strays(&self, kind: LogKind) -> Result<Strays, StoreError> {
+        self.read(&format!("what is no {}", kind.as_str())).await;
         self.inner.strays(kind).await
     }
 
@@ -170,6 +184,7 @@ impl LogStore for ScriptedStore {
         &self,
         kind: LogKind,
     ) -> Result<Vec<Result<Snapshot, StoreError>>, StoreError> {
+        self.read(&format!("the beginning of every {}", kind.as_str())).await;
         self.inner.snapshots(kind).await
     }
 
@@ -185,10 +200,12 @@ impl LogStore for ScriptedStore {
     }
 
     async fn removed(&self) -> Result<Vec<Removed>, StoreError> {
+        self.read("the list of what was removed").await;
         self.inner.removed().await
     }
 
     async fn inspect_removed(&self, removed: &Removed) -> Result<Inspection, StoreError> {
+        self.read(&format!("{}, which was removed", removed.log)).await;
         self.inner.inspect_removed(removed).await
     }
 
