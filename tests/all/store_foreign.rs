@@ -9,6 +9,8 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use turnstile::app::command::Command;
+use turnstile::app::notice::Notice;
 use turnstile::base::id::{SessionId, TurnId};
 use turnstile::base::tasks::Tasks;
 use turnstile::domain::event::Event;
@@ -25,6 +27,7 @@ use turnstile::testing::session_fact::{appended, header};
 use turnstile::testing::store::{CountingEntropy, StillClock};
 use turnstile::testing::tools::FakeTool;
 
+use crate::app_world::{GUIDE, Person};
 use crate::cli_world::{Cli, shown};
 use crate::sessions_real_world::World;
 
@@ -159,15 +162,21 @@ fn logs(number: usize) -> [String; 2] {
 /// A work directory with a session of each kind, then one whose turn is of each kind.
 struct Scenery {
     cli: Cli,
+    work_dir: PathBuf,
     kinds: Vec<Kind>,
 }
 
 impl Scenery {
     fn new() -> Self {
         let cli = Cli::new();
-        let work_dir = WorkDir::new(cli.work_dir()).expect("absolute");
+        let work_dir = cli.work_dir();
+        Self::at(cli, work_dir)
+    }
+
+    fn at(cli: Cli, path: PathBuf) -> Self {
+        let work_dir = WorkDir::new(path.clone()).expect("absolute");
         work_dir.prepare(&RealDisk).expect("prepared");
-        let scenery = Self { cli, kinds: [KINDS, KINDS].concat() };
+        let scenery = Self { cli, work_dir: path, kinds: [KINDS, KINDS].concat() };
         for kind in ["sessions", "turns"] {
             fs::create_dir_all(scenery.folder(kind)).expect("a folder");
         }
@@ -183,7 +192,7 @@ impl Scenery {
     }
 
     fn folder(&self, kind: &str) -> PathBuf {
-        self.cli.work_dir().join("storage").join(kind).join(DAY)
+        self.work_dir.join("storage").join(kind).join(DAY)
     }
 
     fn session_file(&self, number: usize) -> PathBuf {
@@ -207,12 +216,12 @@ impl Scenery {
             tasks: Tasks::new(),
             lock: None,
         };
-        let work_dir = WorkDir::new(self.cli.work_dir()).expect("absolute");
+        let work_dir = WorkDir::new(self.work_dir.clone()).expect("absolute");
         jsonl::Store::new(work_dir, parts, jsonl::Options::default())
     }
 
     fn world(&self) -> World {
-        let work_dir = WorkDir::new(self.cli.work_dir()).expect("absolute");
+        let work_dir = WorkDir::new(self.work_dir.clone()).expect("absolute");
         let live_text = live_text::Files::new(Arc::new(RealDisk), work_dir, Tasks::new());
         let writer = FakeTool::sync("write_file");
         World::of(writer, Arc::new(live_text), Arc::new(self.store()), 43)
@@ -304,6 +313,44 @@ async fn each_can_be_deleted_and_comes_back_as_it_was() {
     assert_eq!(world.sessions.list_sessions().len(), scenery.kinds.len());
 }
 
+#[tokio::test]
+async fn a_person_who_opens_every_session_is_told_why_not_and_changes_none() {
+    let person = Person::new(GUIDE);
+    let scenery = Scenery::at(Cli::new(), person.work_dir());
+    let before = tree(&scenery.work_dir.join("storage"));
+    let mut running = person.start();
+    running.until(|notice| matches!(notice, Notice::ScanEnded { .. }).then_some(())).await;
+    for (number, kind) in scenery.kinds.iter().enumerate() {
+        let id = session_id(number);
+        running.perform(Command::Open(id.clone()));
+        let opened = |notice: &Notice| match notice {
+            Notice::SessionOpened { session, state } if *session == id => Some(state.clone()),
+            _ => None,
+        };
+        let state = running.until(opened).await;
+        let is_readable = number >= KINDS.len() || kind.is_readable();
+        assert_eq!(state.is_ok(), is_readable, "{kind:?}: {state:?}");
+        if let Err(why) = state {
+            assert!(why.contains(&shown(&scenery.session_file(number))), "{kind:?}: {why}");
+            continue;
+        }
+        let loaded = |notice: &Notice| match notice {
+            Notice::TurnsLoaded { session, turns, left: 0 } if *session == id => {
+                turns.first().cloned()
+            }
+            _ => None,
+        };
+        let turn = running.until(loaded).await.content;
+        assert_eq!(turn.is_ok(), number < KINDS.len() || kind.is_readable(), "{kind:?}");
+        if let Err(why) = turn {
+            assert!(why.contains(&shown(&scenery.turn_file(number))), "{kind:?}: {why}");
+        }
+    }
+    running.perform(Command::Close);
+    running.app.shut_down().await.expect("it ends");
+    assert_eq!(tree(&scenery.work_dir.join("storage")), before);
+}
+
 #[test]
 fn the_commands_that_look_say_why_and_touch_nothing() {
     let scenery = Scenery::new();
@@ -345,7 +392,8 @@ type Put = Box<dyn Fn(&Path)>;
 #[tokio::test]
 async fn a_crash_buffer_that_is_none_changes_nothing() {
     let cli = Cli::new();
-    let scenery = Scenery { cli, kinds: Vec::new() };
+    let (work_dir, kinds) = (cli.work_dir(), Vec::new());
+    let scenery = Scenery { cli, work_dir, kinds };
     for kind in ["sessions", "turns"] {
         fs::create_dir_all(scenery.folder(kind)).expect("a folder");
     }
@@ -388,7 +436,9 @@ async fn a_crash_buffer_that_is_none_changes_nothing() {
 
 #[tokio::test]
 async fn a_removal_without_its_note_or_its_log_is_left_alone() {
-    let scenery = Scenery { cli: Cli::new(), kinds: Vec::new() };
+    let cli = Cli::new();
+    let (work_dir, kinds) = (cli.work_dir(), Vec::new());
+    let scenery = Scenery { cli, work_dir, kinds };
     let deleted = scenery.cli.work_dir().join("var/deleted");
     let note = |of: &str| {
         format!(r#"{{"kind":"session","id":"{of}","removedAt":"2020-01-01T00:00:00.000Z"}}"#)
