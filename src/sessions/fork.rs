@@ -70,7 +70,8 @@ fn inherited(source: &StoredSession, kept: usize) -> Vec<SessionFact> {
     let versions = facts.iter().map(SessionFact::needs_version);
     let header = SessionCreated {
         schema_version: versions.fold(SESSION_SCHEMA_VERSION, u64::max),
-        title: source.state.title.clone(),
+        // Without a turn of the other one it is about what is said in it first.
+        title: source.state.title.clone().filter(|_| kept > 0),
         cwd: source.state.header.cwd.clone(),
         parent_session: Some(source.state.id.clone()),
         seed_length: (kept > 0).then_some(kept as u64),

@@ -76,7 +76,7 @@ async fn a_fork_has_the_turns_up_to_its_place_and_goes_on_from_there() {
 }
 
 #[tokio::test]
-async fn a_fork_before_the_first_turn_has_none() {
+async fn a_fork_before_the_first_turn_has_none_and_is_called_after_its_own() {
     let world = SessionWorld::new();
     let session = world.session().await;
     world.run(&session, answering("One.")).await;
@@ -87,7 +87,11 @@ async fn a_fork_before_the_first_turn_has_none() {
         (state.header.seed_length, state.header.parent_session.as_ref()),
         (None, Some(&session))
     );
-    world.run(&fork, answering("Instead.")).await;
+    assert_eq!(state.title, None);
+    world.turns.then(answering("Instead."));
+    let turn = world.try_send(&fork, "Look elsewhere.").await.expect("sent");
+    world.rested(&turn).await;
+    assert_eq!(world.entry(&fork).title.as_deref(), Some("Look elsewhere."));
     let context = world.turns.created().pop().expect("created").context;
     assert_eq!(context, TurnContext::Inline(Vec::new()));
     assert_eq!(world.scanned().await, world.sessions.list_sessions());
