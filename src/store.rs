@@ -6,7 +6,8 @@
 //! known only to [`repo`], which reads and writes them as events of [`domain`](crate::domain).
 //!
 //! From below: [`disk`] is every file operation, so that a test can make any of them fail; [`log`] and
-//! [`error`] are the words; [`seam`] the traits; then the backends; then the typed repositories.
+//! [`error`] are the words; [`seam`] the traits; then the backends; then [`coordinate`], a store around
+//! another whose writers do not give up; then the typed repositories.
 //! Beside them stand [`live_text`], [`scratch`], [`lock`] and [`work_dir`].
 //!
 //! How more fits in:
@@ -18,15 +19,13 @@
 //! - **A database** is a backend of its own beside [`memory`]: `locate` gives `None`, a revision is
 //!   the database's identity, the log's incarnation and a counter, `removed` are rows, and
 //!   [`scan`](seam::LogStore::scan) reads on a connection of the calling thread.
-//! - **A coordinator** (one queue for each log, batches that wait join, what failed is held and tried
-//!   again) is a [`LogStore`](seam::LogStore) around another. It rests on two promises: a failed append
-//!   left nothing, and the same batch may be given again.
 //! - **Conversion, search and salvage** read by [`inspect`](seam::LogStore::inspect) and
 //!   [`snapshots`](seam::LogStore::snapshots), and need nothing of a backend.
 
 pub(crate) mod atomic;
 pub(crate) mod blocking;
 pub mod cache;
+pub mod coordinate;
 pub mod disk;
 pub mod error;
 pub mod jsonl;

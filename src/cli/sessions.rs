@@ -336,6 +336,7 @@ fn code_of(error: &StoreError) -> Exit {
         | StoreError::Torn { .. }
         | StoreError::Changed { .. }
         | StoreError::Poisoned { .. }
+        | StoreError::Stalled { .. }
         | StoreError::LockLost(_)
         | StoreError::Io(_) => Exit::Disk,
     }

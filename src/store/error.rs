@@ -164,12 +164,69 @@ pub enum StoreError {
     /// The lock on the work directory is not ours any more; nothing was written.
     #[error("the lock {} was replaced by another program; end one of the two", .0.display())]
     LockLost(PathBuf),
+    /// The disk did not take what was to be written, and nobody waits for that any longer. It is not
+    /// written.
+    #[error("{records} records of {place} are not written: {cause}")]
+    Stalled {
+        /// Which log.
+        place: Place,
+        /// How many records that are.
+        records: usize,
+        /// What the disk said last.
+        cause: Box<StoreError>,
+    },
     /// The system refused; nothing was changed.
     #[error(transparent)]
     Io(#[from] IoFailure),
     /// The program is ending.
     #[error(transparent)]
     Ending(#[from] Ending),
+}
+
+/// Why the disk did not take what was to be written; the same may be given again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// It wants space, quota or descriptors: that may pass by itself.
+    Want,
+    /// Something that somebody has to look at.
+    Other,
+}
+
+impl IoFailure {
+    fn trouble(&self) -> Trouble {
+        let no_descriptors = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE];
+        let is_want = match self.cause.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => true,
+            _ => self
+                .cause
+                .raw_os_error()
+                .is_some_and(|code| no_descriptors.iter().any(|it| it.raw_os_error() == code)),
+        };
+        if is_want { Trouble::Want } else { Trouble::Other }
+    }
+}
+
+impl StoreError {
+    /// What is wrong with the disk, if a batch was not written for that reason.
+    #[must_use]
+    pub fn trouble(&self) -> Option<Trouble> {
+        match self {
+            Self::Io(failure) | Self::Poisoned { cause: failure, .. } => Some(failure.trouble()),
+            Self::Id(_)
+            | Self::NotFound(_)
+            | Self::AlreadyExists(_)
+            | Self::AlreadyOwned(_)
+            | Self::NoFirstRecord(_)
+            | Self::Corrupt { .. }
+            | Self::Refused { .. }
+            | Self::LiveTurnOpen(_)
+            | Self::Torn { .. }
+            | Self::Changed { .. }
+            | Self::LockLost(_)
+            | Self::Stalled { .. }
+            | Self::Ending(_) => None,
+        }
+    }
 }
 
 /// What a flush could not make safe. Everything else in its scope is.
@@ -180,6 +237,17 @@ pub struct FlushError {
     pub first: StoreError,
     /// What went wrong with others.
     pub more: Vec<StoreError>,
+}
+
+impl FlushError {
+    /// An error of these failures, if there are any.
+    pub(crate) fn of(failures: Vec<StoreError>) -> Result<(), Self> {
+        let mut failures = failures.into_iter();
+        match failures.next() {
+            None => Ok(()),
+            Some(first) => Err(Self { first, more: failures.collect() }),
+        }
+    }
 }
 
 fn and_more(more: &[StoreError]) -> String {

@@ -271,11 +271,7 @@ impl LogStore for Store {
                 Err(error) => failures.push(error),
             }
         }
-        let mut failures = failures.into_iter();
-        match failures.next() {
-            None => Ok(()),
-            Some(first) => Err(FlushError { first, more: failures.collect() }),
-        }
+        FlushError::of(failures)
     }
 }
 

@@ -8,6 +8,8 @@
 
 pub mod contract;
 #[cfg(test)]
+mod coordinated;
+#[cfg(test)]
 mod cuts;
 #[cfg(test)]
 mod faults;

@@ -1,0 +1,370 @@
+//! The batches of one log, in order: those that arrive while one is being written go together after
+//! it. A batch that was not written stays the first until it is, or is given up.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, oneshot, watch};
+
+use crate::base::tasks::Tasks;
+use crate::store::coordinate::board::{Board, Stall};
+use crate::store::error::{Ending, Place, StoreError, Trouble};
+use crate::store::log::{LogId, Record, Revision};
+use crate::store::seam::{Durability, LogWriter};
+
+/// How much of a log waits to be written, in bytes; whoever has more to say waits until there is room.
+const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// After how long a batch is tried again for the first time.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause between two tries: each is twice as long as the one before.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// The way of a log's batches to the disk.
+pub(super) struct Lane {
+    place: Place,
+    board: Board,
+    tasks: Tasks,
+    state: Mutex<State>,
+    /// How often something was tried, and whether it was written or not.
+    tries: watch::Sender<u64>,
+    /// Somebody wants something of a batch that is held.
+    asked: Notify,
+}
+
+struct State {
+    /// None while it is at work, and once the log is free.
+    writer: Option<Box<dyn LogWriter>>,
+    owner: Owner,
+    /// How many records are acknowledged.
+    records: u64,
+    queue: VecDeque<Batch>,
+    /// How many batches were ever put into the queue, and how many left it.
+    put: u64,
+    left: u64,
+    /// What the disk said to the first batch, if that was tried and not written.
+    held: Option<StoreError>,
+    wanted: Wanted,
+}
+
+/// Who has the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    /// A writer that may have more to say.
+    Writer,
+    /// Nobody any more; what waits is still written.
+    Nobody,
+    /// Nobody, and it is free.
+    Free,
+}
+
+/// What is to become of a batch that is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// It waits for its time, if it has one.
+    Patience,
+    /// It is to be tried now.
+    Retry,
+    /// It is not to be tried any more.
+    GiveUp,
+}
+
+/// Records that belong together, and who waits for them.
+struct Batch {
+    records: Vec<Record>,
+    durability: Durability,
+    done: oneshot::Sender<Result<Revision, StoreError>>,
+}
+
+/// The batches that are written at once.
+struct Joined {
+    batches: usize,
+    records: Vec<Record>,
+    durability: Durability,
+}
+
+/// The work on a queue. Should it break off, nobody waits for it any longer.
+struct AtWork<'a>(&'a Lane);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        if state.writer.is_none() {
+            state.owner = Owner::Free;
+            state.left = state.put;
+            // Whoever waits hears that it is over by the end of this.
+            state.queue.clear();
+        }
+    }
+}
+
+impl Lane {
+    pub(super) fn new(
+        place: Place,
+        writer: Box<dyn LogWriter>,
+        board: Board,
+        tasks: Tasks,
+    ) -> Arc<Self> {
+        let state = State {
+            owner: Owner::Writer,
+            records: writer.records(),
+            writer: Some(writer),
+            queue: VecDeque::new(),
+            put: 0,
+            left: 0,
+            held: None,
+            wanted: Wanted::Patience,
+        };
+        let (state, tries) = (Mutex::new(state), watch::Sender::default());
+        Arc::new(Self { place, board, tasks, state, tries, asked: Notify::new() })
+    }
+
+    pub(super) fn log(&self) -> &LogId {
+        &self.place.log
+    }
+
+    pub(super) fn records(&self) -> u64 {
+        self.lock().records
+    }
+
+    /// Whether the log is free and nothing waits.
+    pub(super) fn is_over(&self) -> bool {
+        self.lock().owner == Owner::Free
+    }
+
+    /// Returns when the batch is written, or given up. When nobody waits for that any more it is
+    /// written all the same.
+    pub(super) async fn append(
+        self: &Arc<Self>,
+        batch: &[Record],
+        durability: Durability,
+    ) -> Result<Revision, StoreError> {
+        self.room().await;
+        let (done, heard) = oneshot::channel();
+        let writer = {
+            let mut state = self.lock();
+            state.put += 1;
+            state.queue.push_back(Batch { records: batch.to_vec(), durability, done });
+            state.writer.take()
+        };
+        if let Some(writer) = writer {
+            let lane = Arc::clone(self);
+            drop(self.tasks.spawn("write a log", async move { lane.work(writer).await }));
+        }
+        heard.await.unwrap_or(Err(StoreError::Ending(Ending)))
+    }
+
+    /// Waits until what waits is little enough that more may.
+    async fn room(&self) {
+        let mut tries = self.tries.subscribe();
+        while self.lock().waiting_bytes() > WAITING_BYTES_MAX {
+            // The sender is ours.
+            tries.changed().await.ok();
+        }
+    }
+
+    /// Tries what is held now.
+    pub(super) fn retry(&self) {
+        self.want(Wanted::Retry);
+    }
+
+    /// Gives up what is held; says what that is.
+    pub(super) fn give_up(&self) -> Option<StoreError> {
+        self.want(Wanted::GiveUp)
+    }
+
+    /// Returns when what waits now is written or given up.
+    ///
+    /// # Errors
+    /// [`StoreError::Stalled`] if it was tried from now on and the disk did not take it.
+    pub(super) async fn drain(&self) -> Result<(), StoreError> {
+        let mut tries = self.tries.subscribe();
+        let tried = *tries.borrow_and_update();
+        let until = self.lock().put;
+        self.retry();
+        loop {
+            {
+                let state = self.lock();
+                if state.left >= until {
+                    return Ok(());
+                }
+                if let Some(error) = state.stalled(&self.place).filter(|_| *tries.borrow() > tried)
+                {
+                    return Err(error);
+                }
+            }
+            // The sender is ours.
+            tries.changed().await.ok();
+        }
+    }
+
+    /// Frees the log when all that waits is written, and makes it safe. What the disk does not take
+    /// now is tried on.
+    pub(super) async fn close(&self) -> Result<(), StoreError> {
+        let drained = self.drain().await;
+        let writer = self.let_go();
+        drained?;
+        match writer {
+            Some(writer) => writer.close().await,
+            None => Ok(()),
+        }
+    }
+
+    /// Frees the log, when all that waits is written.
+    pub(super) fn release(&self) {
+        drop(self.let_go());
+    }
+
+    fn let_go(&self) -> Option<Box<dyn LogWriter>> {
+        let mut state = self.lock();
+        let writer = state.writer.take();
+        state.owner = match (state.owner, &writer) {
+            (Owner::Free, _) | (_, Some(_)) => Owner::Free,
+            (Owner::Writer | Owner::Nobody, None) => Owner::Nobody,
+        };
+        writer
+    }
+
+    fn want(&self, wanted: Wanted) -> Option<StoreError> {
+        let mut state = self.lock();
+        let stalled = state.stalled(&self.place)?;
+        state.wanted = wanted;
+        self.asked.notify_one();
+        Some(stalled)
+    }
+
+    /// Writes until nothing waits.
+    async fn work(&self, mut writer: Box<dyn LogWriter>) {
+        let _at_work = AtWork(self);
+        let (mut pause, mut tries) = (FIRST_PAUSE, 0);
+        while let Some((mut at_hand, joined)) = self.next(writer) {
+            let written = at_hand.append(&joined.records, joined.durability).await;
+            let records = at_hand.records();
+            writer = at_hand;
+            match written {
+                Err(error) if error.trouble().is_some() => {
+                    tries += 1;
+                    self.hold(&error, pause, tries).await;
+                    pause = pause.saturating_mul(2).min(PAUSE_MAX);
+                }
+                written => {
+                    (pause, tries) = (FIRST_PAUSE, 0);
+                    self.settle(joined.batches, &written, records);
+                }
+            }
+        }
+    }
+
+    /// All that waits; without anything the writer rests, or frees the log.
+    fn next(&self, writer: Box<dyn LogWriter>) -> Option<(Box<dyn LogWriter>, Joined)> {
+        let mut state = self.lock();
+        if state.queue.is_empty() {
+            match state.owner {
+                Owner::Writer => state.writer = Some(writer),
+                Owner::Nobody | Owner::Free => {
+                    state.owner = Owner::Free;
+                    drop(state);
+                    drop(writer);
+                }
+            }
+            return None;
+        }
+        let all = &state.queue;
+        let is_barrier = all.iter().any(|batch| batch.durability == Durability::Barrier);
+        let joined = Joined {
+            batches: all.len(),
+            records: all.iter().flat_map(|batch| batch.records.iter().cloned()).collect(),
+            durability: if is_barrier { Durability::Barrier } else { Durability::Written },
+        };
+        Some((writer, joined))
+    }
+
+    /// What was tried is written, or never will be.
+    fn settle(&self, batches: usize, written: &Result<Revision, StoreError>, records: u64) {
+        let mut state = self.lock();
+        state.records = records;
+        if state.held.take().is_some() {
+            self.board.clear(self.log());
+        }
+        state.wanted = Wanted::Patience;
+        let done: Vec<_> = state.queue.drain(..batches).collect();
+        state.left += done.len() as u64;
+        drop(state);
+        for batch in done {
+            // Nobody waiting for it is no error.
+            batch.done.send(written.clone()).ok();
+        }
+        self.tell();
+    }
+
+    /// Keeps what was not written until it is to be tried again; or gives it up, with all behind it.
+    async fn hold(&self, error: &StoreError, pause: Duration, tries: u32) {
+        let retry_in = (error.trouble() == Some(Trouble::Want)).then_some(pause);
+        self.lock().held = Some(error.clone());
+        let wanted = self.wait(error, retry_in, tries).await;
+        if wanted == Wanted::GiveUp {
+            let (stalled, batches, records) = {
+                let state = self.lock();
+                (state.stalled(&self.place), state.queue.len(), state.records)
+            };
+            self.settle(batches, &Err(stalled.unwrap_or_else(|| error.clone())), records);
+        }
+    }
+
+    async fn wait(&self, error: &StoreError, retry_in: Option<Duration>, tries: u32) -> Wanted {
+        let again = async {
+            match retry_in {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(again);
+        let mut told = false;
+        loop {
+            let wanted = {
+                let mut state = self.lock();
+                std::mem::replace(&mut state.wanted, Wanted::Patience)
+            };
+            if wanted == Wanted::GiveUp || (told && wanted == Wanted::Retry) {
+                return wanted;
+            }
+            if !std::mem::replace(&mut told, true) {
+                let (log, why) = (self.log().clone(), error.to_string());
+                let records = self.lock().waiting_records();
+                self.board.put(Stall { log, why, records, retry_in, tries });
+                self.tell();
+            }
+            tokio::select! {
+                biased;
+                // Both are safe to drop: a wish stays until it is heard, and time goes on.
+                () = self.asked.notified() => {}
+                () = &mut again => return Wanted::Retry,
+            }
+        }
+    }
+
+    fn tell(&self) {
+        self.tries.send_modify(|tries| *tries += 1);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn waiting_bytes(&self) -> usize {
+        let records = self.queue.iter().flat_map(|batch| &batch.records);
+        records.map(|record| record.as_bytes().len()).sum()
+    }
+
+    fn waiting_records(&self) -> usize {
+        self.queue.iter().map(|batch| batch.records.len()).sum()
+    }
+
+    fn stalled(&self, place: &Place) -> Option<StoreError> {
+        let cause = Box::new(self.held.clone()?);
+        let records = self.waiting_records();
+        Some(StoreError::Stalled { place: place.clone(), records, cause })
+    }
+}

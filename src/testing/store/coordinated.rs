@@ -1,0 +1,291 @@
+//! The coordinator: order, joining, what it keeps of what the disk does not take, and when it gives
+//! that up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::tasks::Tasks;
+use crate::store::coordinate::{Coordinator, Stall};
+use crate::store::error::StoreError;
+use crate::store::jsonl::Options;
+use crate::store::log::{LogKind, Record};
+use crate::store::seam::{Durability, LogStore, LogWriter};
+use crate::testing::disk::{Call, EIO, ENOSPC, Fault, Plan};
+use crate::testing::gate::Gate;
+use crate::testing::store::contract::{Reopens, Subject};
+use crate::testing::store::scripted::ScriptedStore;
+use crate::testing::store::{Home, memory_store, record, records, turn};
+
+impl Subject for Coordinator {
+    fn store(&self) -> Arc<dyn LogStore> {
+        Arc::new(self.clone())
+    }
+}
+
+mod over_memory {
+    use super::*;
+    use crate::store_contract;
+    store_contract!(every Coordinator::new(Arc::new(memory_store()), Tasks::new()));
+}
+
+struct Files(Home);
+
+impl Subject for Files {
+    fn store(&self) -> Arc<dyn LogStore> {
+        Arc::new(coordinated(&self.0))
+    }
+}
+
+impl Reopens for Files {
+    fn reopened(&self) -> Arc<dyn LogStore> {
+        self.store()
+    }
+}
+
+mod over_files {
+    use super::*;
+    use crate::store_contract;
+    store_contract!(every Files(Home::new()));
+    store_contract!(reopens Files(Home::new()));
+}
+
+fn coordinated(home: &Home) -> Coordinator {
+    Coordinator::new(Arc::new(home.store(Options::default())), Tasks::new())
+}
+
+/// A coordinator over a store with a script.
+fn scripted() -> (Coordinator, ScriptedStore) {
+    let script = ScriptedStore::new(Arc::new(memory_store()));
+    (Coordinator::new(Arc::new(script.clone()), Tasks::new()), script)
+}
+
+/// A disk that takes no more writes, for this reason.
+fn stuck(home: &Home, error: i32) {
+    let (only, fault) = (Some(Call::Write), Fault::Error(error));
+    home.disk.fail(Plan { only, from: 0, times: u64::MAX, fault });
+}
+
+async fn created(store: &Coordinator, number: usize) -> Box<dyn LogWriter> {
+    store.create(&turn(number), &records(0..1)).await.expect("created")
+}
+
+async fn read(store: &Coordinator, number: usize) -> Vec<Record> {
+    store.inspect(&turn(number)).await.expect("readable").records.clone()
+}
+
+/// Appends a record in the background; gives whether it was written.
+fn append(
+    mut writer: Box<dyn LogWriter>,
+    number: usize,
+) -> tokio::task::JoinHandle<(Box<dyn LogWriter>, Result<(), StoreError>)> {
+    tokio::spawn(async move {
+        let appended = writer.append(&[record(number)], Durability::Written).await;
+        (writer, appended.map(drop))
+    })
+}
+
+/// Waits until so many logs are stalled; gives them.
+async fn stalls(store: &Coordinator, count: usize) -> Vec<Stall> {
+    let mut stalls = store.follow_stalls();
+    stalls.wait_for(|stalls| stalls.len() == count).await.expect("the store is there").clone()
+}
+
+#[tokio::test]
+async fn batches_that_arrive_while_one_is_written_go_together_after_it() {
+    let (store, script) = scripted();
+    let mut writer = created(&store, 0).await;
+    let gate = script.stop_before(r#""n":1}"#);
+    // Whoever appended them waits no more: their batches do.
+    for number in 1..4 {
+        let batch = [record(number)];
+        let waits = writer.append(&batch, Durability::Written);
+        assert!(futures_util::FutureExt::now_or_never(waits).is_none());
+        if number == 1 {
+            gate.reached().await;
+        }
+    }
+    gate.open();
+    writer.append(&[record(4)], Durability::Barrier).await.expect("written");
+    let batches = script.batches();
+    let expected = [(records(1..2), Durability::Written), (records(2..5), Durability::Barrier)];
+    assert_eq!(batches, expected);
+    assert_eq!((read(&store, 0).await, writer.records()), (records(0..5), 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_full_disk_did_not_take_is_kept_and_tried_again_by_itself() {
+    let home = Home::new();
+    let store = coordinated(&home);
+    let writer = created(&store, 0).await;
+    stuck(&home, ENOSPC);
+    let appended = append(writer, 1);
+    let [stall] = &stalls(&store, 1).await[..] else { panic!("one log is stalled") };
+    assert_eq!((&stall.log, stall.records, stall.tries), (&turn(0), 1, 1));
+    assert!(stall.why.contains("No space left on device"), "{stall:?}");
+    assert_eq!(stall.retry_in, Some(Duration::from_secs(1)));
+    let mut told = store.follow_stalls();
+    let again = told.wait_for(|stalls| stalls.iter().any(|it| it.tries == 3)).await;
+    let again = again.expect("the store is there").clone();
+    assert_eq!(again[0].retry_in, Some(Duration::from_secs(4)), "each pause is longer");
+    assert_eq!(read(&store, 0).await, records(0..1));
+    home.disk.heal();
+    let (writer, appended) = appended.await.expect("it ends");
+    appended.expect("written in the end");
+    assert_eq!(stalls(&store, 0).await, []);
+    drop(writer);
+    assert_eq!(read(&coordinated(&home), 0).await, records(0..2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_device_is_tried_when_somebody_asks() {
+    let home = Home::new();
+    let store = coordinated(&home);
+    let writer = created(&store, 0).await;
+    stuck(&home, EIO);
+    let appended = append(writer, 1);
+    assert_eq!(stalls(&store, 1).await[0].retry_in, None);
+    home.disk.heal();
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    assert!(!appended.is_finished(), "it does not look by itself whether it is well again");
+    store.retry();
+    let (_writer, appended) = appended.await.expect("it ends");
+    appended.expect("written");
+    assert_eq!(read(&store, 0).await, records(0..2));
+    assert_eq!(stalls(&store, 0).await, []);
+}
+
+#[tokio::test]
+async fn a_flush_tries_what_is_held_once_and_says_what_is_not_written() {
+    let home = Home::new();
+    let store = coordinated(&home);
+    let (first, second) = (created(&store, 0).await, created(&store, 1).await);
+    stuck(&home, EIO);
+    let appends = [append(first, 1), append(second, 1)];
+    stalls(&store, 2).await;
+    let failed = store.flush(None).await.expect_err("the device is broken");
+    let all = [&[failed.first][..], &failed.more].concat();
+    let names: Vec<_> = all.iter().map(ToString::to_string).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    for (number, said) in names.iter().enumerate() {
+        let file = home.file(&turn(number));
+        let expected = format!(
+            "1 records of {} ({}) are not written: cannot append to {}: ",
+            turn(number),
+            file.display(),
+            file.display()
+        );
+        assert!(said.starts_with(&expected), "{said}");
+    }
+    assert_eq!(store.flush(Some(&turn(1))).await.expect_err("still").more.len(), 0);
+    home.disk.heal();
+    store.flush(None).await.expect("all is well");
+    for appended in appends {
+        appended.await.expect("it ends").1.expect("written");
+    }
+    assert_eq!((read(&store, 0).await, read(&store, 1).await), (records(0..2), records(0..2)));
+}
+
+#[tokio::test]
+async fn one_stuck_log_holds_up_no_other() {
+    let (store, script) = scripted();
+    let stuck = created(&store, 0).await;
+    let mut other = created(&store, 1).await;
+    let gate = script.stop_before(r#""n":1}"#);
+    let appended = append(stuck, 1);
+    gate.reached().await;
+    for number in 2..5 {
+        other.append(&[record(number)], Durability::Barrier).await.expect("written");
+    }
+    assert!(!appended.is_finished());
+    gate.open();
+    appended.await.expect("it ends").1.expect("written");
+}
+
+#[tokio::test]
+async fn what_is_given_up_is_not_written_and_whoever_waits_is_told() {
+    let home = Home::new();
+    let store = coordinated(&home);
+    let writer = created(&store, 0).await;
+    stuck(&home, ENOSPC);
+    let appended = append(writer, 1);
+    stalls(&store, 1).await;
+    let given_up = store.give_up();
+    assert!(matches!(&given_up[..], [StoreError::Stalled { records: 1, .. }]), "{given_up:?}");
+    let (mut writer, refused) = appended.await.expect("it ends");
+    assert!(matches!(refused, Err(StoreError::Stalled { records: 1, .. })), "{refused:?}");
+    assert_eq!(stalls(&store, 0).await, []);
+    home.disk.heal();
+    writer.append(&[record(2)], Durability::Barrier).await.expect("there is room again");
+    assert_eq!(read(&store, 0).await, [record(0), record(2)]);
+    assert_eq!(store.give_up().len(), 0, "nothing is held");
+}
+
+#[tokio::test]
+async fn a_log_whose_writer_was_dropped_is_free_once_what_waited_is_written() {
+    let (store, script) = scripted();
+    let mut writer = created(&store, 0).await;
+    let gate = script.stop_before(r#""n":1}"#);
+    let batch = [record(1)];
+    assert!(
+        futures_util::FutureExt::now_or_never(writer.append(&batch, Durability::Written)).is_none()
+    );
+    gate.reached().await;
+    drop(writer);
+    let taken = store.open(&turn(0)).await;
+    assert!(matches!(taken, Err(StoreError::AlreadyOwned(_))), "{taken:?}");
+    gate.open();
+    store.flush(Some(&turn(0))).await.expect("written");
+    while store.is_live(&turn(0)) {
+        tokio::task::yield_now().await;
+    }
+    let writer = store.open(&turn(0)).await.expect("it is free");
+    assert_eq!((writer.records(), read(&store, 0).await), (2, records(0..2)));
+}
+
+#[tokio::test]
+async fn flushes_at_once_share_one_barrier() {
+    let home = Home::new();
+    let store = coordinated(&home);
+    let mut writer = created(&store, 0).await;
+    writer.append(&[record(1)], Durability::Written).await.expect("written");
+    let syncs = || home.disk.calls().iter().filter(|call| **call == Call::Sync).count();
+    let before = syncs();
+    let flushes = futures_util::future::join_all((0..8).map(|_| store.flush(None)));
+    assert!(flushes.await.iter().all(Result::is_ok));
+    assert_eq!(syncs() - before, 1);
+}
+
+#[tokio::test]
+async fn a_refusal_that_is_none_of_the_disk_is_told_at_once() {
+    let home = Home::new();
+    let store = coordinated(&home);
+    let mut writer = created(&store, 0).await;
+    std::fs::write(home.file(&turn(0)), "somebody else's\n").expect("written");
+    let refused = writer.append(&[record(1)], Durability::Written).await;
+    assert!(matches!(refused, Err(StoreError::Changed { .. })), "{refused:?}");
+    assert_eq!(stalls(&store, 0).await, []);
+    assert_eq!(store.list(LogKind::Turn).await.expect("listed"), [turn(0)]);
+}
+
+#[tokio::test]
+async fn a_queue_is_bounded_and_goes_on_when_there_is_room() {
+    let (store, script) = scripted();
+    let mut writer = created(&store, 0).await;
+    let gate = Gate::clone(&script.stop_before(r#""n":1,"#));
+    let big = |number| {
+        let text = format!(r#"{{"n":{number},"text":"{}"}}"#, "x".repeat(9 * 1024 * 1024));
+        Record::new(text).expect("a record")
+    };
+    for number in 1..4 {
+        let batch = [big(number)];
+        let waits = writer.append(&batch, Durability::Written);
+        assert!(futures_util::FutureExt::now_or_never(waits).is_none());
+        if number == 1 {
+            gate.reached().await;
+        }
+    }
+    gate.open();
+    store.flush(None).await.expect("written");
+    // The third found no room, and its place was given up before there was any.
+    assert_eq!(read(&store, 0).await.len(), 3);
+}
