@@ -94,7 +94,7 @@ async fn stalls(store: &Coordinator, count: usize) -> Vec<Stall> {
 async fn batches_that_arrive_while_one_is_written_go_together_after_it() {
     let (store, script) = scripted();
     let mut writer = created(&store, 0).await;
-    let gate = script.stop_before(r#""n":1}"#);
+    let gate = script.stop_before(r#""n":1,"#);
     // Whoever appended them waits no more: their batches do.
     for number in 1..4 {
         let batch = [record(number)];
@@ -190,7 +190,7 @@ async fn one_stuck_log_holds_up_no_other() {
     let (store, script) = scripted();
     let stuck = created(&store, 0).await;
     let mut other = created(&store, 1).await;
-    let gate = script.stop_before(r#""n":1}"#);
+    let gate = script.stop_before(r#""n":1,"#);
     let appended = append(stuck, 1);
     gate.reached().await;
     for number in 2..5 {
@@ -224,7 +224,7 @@ async fn what_is_given_up_is_not_written_and_whoever_waits_is_told() {
 async fn a_log_whose_writer_was_dropped_is_free_once_what_waited_is_written() {
     let (store, script) = scripted();
     let mut writer = created(&store, 0).await;
-    let gate = script.stop_before(r#""n":1}"#);
+    let gate = script.stop_before(r#""n":1,"#);
     let batch = [record(1)];
     assert!(
         futures_util::FutureExt::now_or_never(writer.append(&batch, Durability::Written)).is_none()
