@@ -105,19 +105,21 @@ pub(super) async fn advance(
         input = record_early(&parts, &cell, input, &options.receipt).await?;
         executing.lock_owned().await
     };
-    let session = cell.look(&parts, |state| state.definition.session_id.clone()).await;
-    // Told of a turn that cannot be read, too: whoever follows it sees that the advance ended.
-    let known = session.as_ref().ok().cloned().flatten();
-    let _told = Processing::start(&parts, &cell.turn, known);
+    let looked = cell.look(&parts, |state| state.definition.session_id.clone()).await;
+    let session = looked.as_ref().ok().cloned().flatten();
     let advance = Advance {
         parts,
-        session: session?,
+        session,
         cell,
         stop: options.stop,
         folder: options.folder,
         take_inputs: options.take_inputs,
         receipt: options.receipt,
     };
+    // Told of a turn that cannot be read, too: whoever follows it sees that the advance ended. The
+    // end is told before the turn is let go of, so that it comes before the next beginning.
+    let _told = Processing::start(&advance);
+    looked?;
     advance.settle(input).await
 }
 
@@ -144,7 +146,12 @@ async fn record_input(
     receipt: &Receipt,
 ) -> Result<(), AdvanceError> {
     let output_bytes_max = parts.options.output_bytes_max;
-    cell.commit_with(parts, |state| inputs::facts(state, input, output_bytes_max)).await?;
+    let facts = |state: &TurnState| {
+        let facts = inputs::facts(state, input, output_bytes_max)?;
+        receipt.expect(facts.first());
+        Ok(facts)
+    };
+    cell.commit_with(parts, facts).await?;
     receipt.give();
     Ok(())
 }
@@ -276,10 +283,11 @@ struct Processing {
 }
 
 impl Processing {
-    fn start(parts: &Arc<Parts>, turn: &TurnId, session: Option<SessionId>) -> Self {
-        let event = LiveEvent { session, turn: turn.clone(), news: News::Started };
-        parts.hub.publish(&event);
-        Self { parts: Arc::clone(parts), event }
+    fn start(advance: &Advance) -> Self {
+        let (session, turn) = (advance.session.clone(), advance.cell.turn.clone());
+        let event = LiveEvent { session, turn, news: News::Started };
+        advance.parts.hub.publish(&event);
+        Self { parts: Arc::clone(&advance.parts), event }
     }
 }
 

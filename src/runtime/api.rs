@@ -14,7 +14,7 @@ use crate::domain::json::Json;
 use crate::domain::message::UserMessage;
 use crate::domain::turn::event::{
     Decision, ReasoningEffort, ToolResultData, TurnCancelled, TurnCompleted, TurnContext,
-    TurnEvent, TurnFailed, TurnSuspended,
+    TurnEvent, TurnFact, TurnFailed, TurnSuspended,
 };
 use crate::domain::turn::live::OpenCall;
 use crate::domain::turn::state::{TerminalKind, TurnState};
@@ -136,26 +136,43 @@ pub struct AdvanceOptions {
     pub receipt: Receipt,
 }
 
-/// Says that the input of one advance stands in the log, whatever it became there. For a cancel,
+/// Says that the input of one advance stands in the log, and what it became there. For a cancel,
 /// which is not recorded as one event, it is never given.
 #[derive(Clone, Debug, Default)]
-pub struct Receipt(CancellationToken);
+pub struct Receipt {
+    given: CancellationToken,
+    fact: Arc<OnceLock<TurnFact>>,
+}
 
 impl Receipt {
+    /// The input is about to be recorded as this fact, if it is one.
+    pub fn expect(&self, fact: Option<&TurnFact>) {
+        if let Some(fact) = fact {
+            self.fact.get_or_init(|| fact.clone());
+        }
+    }
+
     /// The input is recorded, durably.
     pub fn give(&self) {
-        self.0.cancel();
+        self.given.cancel();
     }
 
     /// Whether it was given.
     #[must_use]
     pub fn is_given(&self) -> bool {
-        self.0.is_cancelled()
+        self.given.is_cancelled()
+    }
+
+    /// Whether these events have what the input was to be recorded as: it may be although the receipt
+    /// was not given, when its record was written and the writing broke off after that.
+    #[must_use]
+    pub fn stands_in(&self, events: &[Arc<TurnEvent>]) -> bool {
+        self.fact.get().is_some_and(|fact| events.iter().any(|event| event.fact == *fact))
     }
 
     /// Waits until it is given. Safe to drop.
     pub async fn given(&self) {
-        self.0.cancelled().await;
+        self.given.cancelled().await;
     }
 }
 

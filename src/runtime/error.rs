@@ -91,10 +91,10 @@ pub enum InputRefused {
         call: ToolCallId,
     },
     /// The call was decided on already, or needs no decision.
-    #[error("tool call {0} does not wait for a decision; it was decided already")]
+    #[error("tool call {0} does not wait for a decision; nothing was changed")]
     NoDecisionPending(ToolCallId),
     /// The call has its result, or is not one that somebody outside answers.
-    #[error("tool call {0} does not wait for an answer; it was answered already")]
+    #[error("tool call {0} does not wait for an answer; nothing was changed")]
     NoResultPending(ToolCallId),
     /// What came with it is more, or deeper, than a log takes.
     #[error("what came for tool call {call} cannot be recorded: {why}")]

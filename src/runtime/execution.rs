@@ -13,6 +13,7 @@ use crate::base::tasks::{Ended, Tasks};
 use crate::runtime::api::TurnOutcome;
 use crate::runtime::error::AdvanceError;
 use crate::runtime::hub::{Hub, Interest, Received, Subscription};
+use crate::store::error::{Ending, StoreError};
 
 /// One advance under way. Its events and its outcome are independent of each other, and it goes on
 /// whether or not anybody listens.
@@ -50,7 +51,7 @@ struct End {
 }
 
 /// Says that the advance has ended when it is dropped.
-struct Ending {
+struct EndTeller {
     turn: TurnId,
     /// Why it came to no rest, as long as it has not.
     rejected: Option<Rejected>,
@@ -60,7 +61,8 @@ struct Ending {
 }
 
 impl TurnExecution {
-    /// Starts an advance of `turn` as a task of its own.
+    /// Starts an advance of `turn` as a task of its own. When the tasks are to end it breaks off, as
+    /// if the program had been killed: the turn is there to be resumed.
     pub(crate) fn start(
         tasks: &Tasks,
         hub: &Hub,
@@ -70,14 +72,20 @@ impl TurnExecution {
         let told = Arc::new(hub.subscribe(Interest::Watched));
         drop(told.watch(&turn));
         let end = Arc::new(End::default());
-        let ending = Ending {
+        let ending = EndTeller {
             turn: turn.clone(),
             rejected: Some(Rejected(format!("the advance of turn {turn} broke off"))),
             told: Arc::downgrade(&told),
             end: Arc::clone(&end),
         };
+        let stopped = tasks.cancel_token().clone();
         let running = tasks.spawn("advance", async move {
-            let outcome = work.await;
+            let outcome = tokio::select! {
+                biased;
+                // Safe to drop: what is recorded is whole, and nothing else counts.
+                () = stopped.cancelled() => Err(StoreError::Ending(Ending).into()),
+                outcome = work => outcome,
+            };
             ending.with(&outcome);
             outcome
         });
@@ -94,13 +102,13 @@ impl TurnExecution {
     }
 }
 
-impl Ending {
+impl EndTeller {
     fn with(mut self, outcome: &TurnResult) {
         self.rejected = outcome.as_ref().err().map(|error| Rejected(with_causes(error)));
     }
 }
 
-impl Drop for Ending {
+impl Drop for EndTeller {
     fn drop(&mut self) {
         if let Some(rejected) = self.rejected.take() {
             self.end.rejected.get_or_init(|| rejected);

@@ -7,9 +7,8 @@ use tokio::sync::oneshot;
 
 use crate::base::id::{SessionId, TurnId};
 use crate::domain::agent::Execution;
-use crate::domain::json::Json;
 use crate::domain::session::state::SessionState;
-use crate::domain::turn::event::{DecisionSource, ResultSource, TurnEvent, TurnFact};
+use crate::domain::turn::event::{ResultSource, TurnEvent, TurnFact};
 use crate::domain::turn::live::{LiveEvent, News};
 use crate::runtime::api::{AdvanceOptions, ExternalInput, Receipt, Turn};
 use crate::runtime::error::{AdvanceError, InputRefused, ReadError};
@@ -20,7 +19,6 @@ use crate::sessions::deliver::Steering;
 use crate::sessions::error::SessionError;
 use crate::sessions::live::{Registration, Rest};
 use crate::sessions::trouble::{Trouble, Troubles};
-use crate::tools::output;
 
 /// What whoever waits for an advance hears of it, once.
 enum Heard {
@@ -112,13 +110,14 @@ impl Sessions {
             take_inputs: Some(Arc::new(steering)),
             receipt: receipt.clone(),
         };
-        let execution = self.parts.turns.advance_turn(turn, input.clone(), options);
+        let awaited = Awaited::of(input.as_ref());
+        let execution = self.parts.turns.advance_turn(turn, input, options);
         let (waits, heard) = oneshot::channel();
         let follower = Follower {
             sessions: self.clone(),
             session: session.id.clone(),
             turn: turn.clone(),
-            awaited: input.filter(is_recorded),
+            awaited,
             receipt,
             waits: Some(waits),
         };
@@ -144,14 +143,34 @@ impl Sessions {
     }
 }
 
+/// What is still to be said to whoever waits, beside the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaited {
+    /// That its input is recorded.
+    Receipt,
+    Nothing,
+}
+
+impl Awaited {
+    /// What is to be said of an input: not all are recorded as an event of their own.
+    fn of(input: Option<&ExternalInput>) -> Self {
+        match input {
+            Some(
+                ExternalInput::PermissionDecision { .. }
+                | ExternalInput::AsyncToolProgress { .. }
+                | ExternalInput::AsyncToolResult { .. },
+            ) => Self::Receipt,
+            Some(ExternalInput::Cancel { .. }) | None => Self::Nothing,
+        }
+    }
+}
+
 /// Follows one advance.
 struct Follower {
     sessions: Sessions,
     session: SessionId,
     turn: TurnId,
-    /// The input that is to be recorded, until it is.
-    awaited: Option<ExternalInput>,
-    /// Says when it is.
+    awaited: Awaited,
     receipt: Receipt,
     /// Who waits, until something was said.
     waits: Option<oneshot::Sender<Heard>>,
@@ -170,7 +189,7 @@ impl Follower {
                 biased;
                 // Both are safe to drop: a receipt stays given, an event stays in its queue until it
                 // is taken.
-                () = self.receipt.given(), if self.awaited.is_some() => {
+                () = self.receipt.given(), if self.awaited == Awaited::Receipt => {
                     drop(self.look().await);
                     self.acknowledge();
                 }
@@ -198,27 +217,24 @@ impl Follower {
                 }
             }
         }
-        let turn = turn.ok();
         let outcome = match (outcome, turn) {
-            // What was recorded before things went wrong was taken all the same.
-            (Err(error), Some(turn)) if !matches!(error, AdvanceError::Refused(_)) => {
-                self.acknowledge_what_stands(&turn);
+            (Err(error), Ok(turn)) => {
+                // What was recorded before things went wrong was taken all the same.
+                if self.receipt.stands_in(&turn.events) {
+                    self.acknowledge();
+                }
                 Err(error)
             }
-            (Err(error), _) => Err(error),
-            (Ok(_), turn) => match self.passed_over(turn) {
-                Some(refused) => Err(refused.into()),
-                None => Ok(()),
-            },
+            (Err(error), Err(_)) => Err(error),
+            (Ok(_), _) if self.awaited == Awaited::Nothing => Ok(()),
+            // It came to rest without its input: something had ended the turn, or stopped it, before.
+            (Ok(_), Ok(turn)) => {
+                let (turn, status) = (self.turn.clone(), turn.state.status());
+                Err(InputRefused::Ended { turn, status }.into())
+            }
+            (Ok(_), Err(unread)) => Err(unread.into()),
         };
         (outcome, self.waits)
-    }
-
-    /// Whether the advance came to rest without its input: something had ended the turn, or stopped
-    /// it, before.
-    fn passed_over(&self, turn: Option<Turn>) -> Option<InputRefused> {
-        self.awaited.as_ref()?;
-        Some(InputRefused::Ended { turn: self.turn.clone(), status: turn?.state.status() })
     }
 
     async fn heed(&self, received: Received) {
@@ -249,67 +265,14 @@ impl Follower {
         read
     }
 
-    /// As [`acknowledge`](Self::acknowledge), if the log has the input although nobody said so: its
-    /// record was written, and the writing broke off.
-    fn acknowledge_what_stands(&mut self, turn: &Turn) {
-        let stands = |input| turn.events.iter().any(|event| is_record_of(event, input));
-        if self.awaited.as_ref().is_some_and(stands) {
-            self.acknowledge();
-        }
-    }
-
     fn acknowledge(&mut self) {
-        if self.awaited.take().is_some()
+        if std::mem::replace(&mut self.awaited, Awaited::Nothing) == Awaited::Receipt
             && let Some(waits) = self.waits.take()
         {
             // Nobody waiting for it is no error.
             drop(waits.send(Heard::Taken));
         }
     }
-}
-
-/// Whether an input stands in the log as an event of its own.
-fn is_recorded(input: &ExternalInput) -> bool {
-    match input {
-        ExternalInput::PermissionDecision { .. }
-        | ExternalInput::AsyncToolProgress { .. }
-        | ExternalInput::AsyncToolResult { .. } => true,
-        ExternalInput::Cancel { .. } => false,
-    }
-}
-
-/// Whether an event is what this very input was recorded as, and not what somebody else said of the
-/// same call.
-fn is_record_of(event: &TurnEvent, input: &ExternalInput) -> bool {
-    match input {
-        ExternalInput::PermissionDecision { call, decision, metadata } => {
-            matches!(&event.fact, TurnFact::PermissionResolved(fact)
-            if fact.source == DecisionSource::Human
-                && fact.tool_call_id == *call
-                && fact.decision == *decision
-                && match (metadata, &fact.metadata) {
-                    (Some(metadata), Some(recorded)) => became(metadata, recorded),
-                    (metadata, recorded) => metadata == recorded,
-                })
-        }
-        ExternalInput::AsyncToolProgress { call, progress } => {
-            matches!(&event.fact, TurnFact::ToolProgress(fact)
-                if fact.tool_call_id == *call && became(progress, &fact.progress))
-        }
-        ExternalInput::AsyncToolResult { call, result } => {
-            matches!(&event.fact, TurnFact::ToolResult(fact)
-                if fact.source == ResultSource::Async
-                    && fact.tool_call_id == *call
-                    && fact.result.is_error == result.is_error
-                    && became(&result.output, &fact.result.output))
-        }
-        ExternalInput::Cancel { .. } => false,
-    }
-}
-
-/// Whether this is what a value became in the log, which every reader can take.
-fn became(given: &Json, recorded: &Json) -> bool {
-    output::sound(given).is_ok_and(|sound| sound == *recorded)
 }
 
 /// Whether the index has to show something new although the advance goes on: a person is asked, or

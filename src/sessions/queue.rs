@@ -134,6 +134,17 @@ impl Sessions {
         Ok(Sent::Waits(item.id))
     }
 
+    /// What waits now has turns of its own, after the one that begins. Called under the session's lock.
+    pub(super) async fn leave_behind(&self, session: &SessionId) -> Result<(), SessionError> {
+        if self.queue.with(session, |known| known.loose.is_empty()) {
+            return Ok(());
+        }
+        let _queue = self.lock_queue(session).await?;
+        let waiting = self.parts.waiting.look(session).await?.waiting.into_iter();
+        self.queue.with(session, |known| known.next_turns = waiting.map(|item| item.id).collect());
+        Ok(())
+    }
+
     /// The messages that wait in a session, oldest first. One that was claimed for a turn is none of
     /// them. Never writes.
     ///

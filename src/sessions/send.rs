@@ -37,6 +37,7 @@ impl Sessions {
         if let Some(latest) = state.latest() {
             self.check_settled(session, &latest.id).await?;
         }
+        self.leave_behind(session).await?;
         let turn = self.start_turn(&state, input, config).await?;
         self.forget_error(session).await;
         Ok(turn)

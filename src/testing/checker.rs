@@ -32,6 +32,8 @@ pub enum Says {
     Deny,
     /// Nothing: the checker fails.
     Nothing,
+    /// It breaks down.
+    Panic,
 }
 
 impl ScriptedChecker {
@@ -58,6 +60,7 @@ impl PermissionChecker for ScriptedChecker {
             Says::Ask => Ok(Verdict::Ask { rule }),
             Says::Deny => Ok(Verdict::Deny { rule, reason: "not here".to_owned() }),
             Says::Nothing => Err(NoVerdict { why: "the rules are lost".to_owned() }),
+            Says::Panic => unreachable!("the rules are mad"),
         }
     }
 
@@ -88,6 +91,8 @@ pub enum Thinks {
     Of(Vec<(&'static str, Classification)>),
     /// Nothing: it fails.
     Nothing,
+    /// It breaks down.
+    Panic,
     /// Nothing until the gate is open or it is cancelled, then it defers all.
     Late(Gate),
 }
@@ -125,6 +130,7 @@ impl Classifier for ScriptedClassifier {
                 () = cancel.cancelled() => return Err(ClassifyError::Cancelled),
                 () = gate.pass() => Vec::new(),
             },
+            Some(Thinks::Panic) => unreachable!("it went mad"),
             Some(Thinks::Nothing) | None => {
                 return Err(ClassifyError::Unreadable("no yes and no no".to_owned()));
             }

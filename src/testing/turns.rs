@@ -19,6 +19,7 @@ use crate::runtime::api::{AdvanceOptions, CreateTurn, ExternalInput, Turn, Turns
 use crate::runtime::error::{AdvanceError, CreateError, ReadError, ResolveError};
 use crate::runtime::execution::TurnExecution;
 use crate::runtime::hub::Hub;
+use crate::store::error::{Ending, StoreError};
 use crate::store::turn_repo::TurnRepo;
 use crate::testing::gate::Gate;
 use crate::testing::turns::inputs::cancelled;
@@ -57,6 +58,8 @@ struct Plan {
     arrivals: Option<Gate>,
     after_claim: Option<Gate>,
     no_advance: Option<AdvanceError>,
+    no_receipt: Option<AdvanceError>,
+    unreadable: Option<TurnId>,
 }
 
 /// What a test does when an advance is asked for.
@@ -141,6 +144,16 @@ impl ScriptedTurns {
         self.0.plan().no_advance = Some(why);
     }
 
+    /// The next input is recorded, and its advance ends like this before it says so.
+    pub fn break_off_after_recording(&self, why: AdvanceError) {
+        self.0.plan().no_receipt = Some(why);
+    }
+
+    /// From now on nobody can read this turn, who only reads.
+    pub fn refuse_reads(&self, turn: &TurnId) {
+        self.0.plan().unreadable = Some(turn.clone());
+    }
+
     /// Where everything is told.
     #[must_use]
     pub fn hub(&self) -> &Hub {
@@ -204,6 +217,9 @@ impl Turns for ScriptedTurns {
     }
 
     async fn get_turn(&self, turn: &TurnId) -> Result<Turn, ReadError> {
+        if self.0.plan().unreadable.as_ref() == Some(turn) {
+            return Err(ReadError::Store(StoreError::Ending(Ending)));
+        }
         let stored = self.0.repo.read(turn).await?;
         Ok(Turn { events: stored.events.clone(), state: stored.state.clone(), interrupted: None })
     }

@@ -82,6 +82,8 @@ pub struct World {
     pub other: Arc<ScriptedModel>,
     /// The rules.
     pub checker: Arc<ScriptedChecker>,
+    /// What owns everything that runs.
+    pub tasks: Tasks,
     tools: Vec<Arc<FakeTool>>,
     told: Subscription,
 }
@@ -143,7 +145,7 @@ impl World {
             checker: Arc::<ScriptedChecker>::clone(&checker),
             classifier: classifier.map(|classifier| classifier as Arc<dyn Classifier>),
             hub,
-            tasks,
+            tasks: tasks.clone(),
             context: ContextResolver::default(),
             options: Options {
                 max_model_calls: 10,
@@ -161,6 +163,7 @@ impl World {
             model,
             other,
             checker,
+            tasks,
             tools,
             told,
         }

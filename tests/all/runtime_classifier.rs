@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use turnstile::domain::turn::event::Classification;
+use turnstile::domain::turn::event::{
+    Classification, PermissionRequired, TurnConfig, TurnCreated, TurnFact,
+};
 use turnstile::runtime::api::{CreateConfig, CreateTurn, Human, PermissionMode};
 use turnstile::testing::checker::{Says, ScriptedClassifier, Thinks};
+use turnstile::testing::fact::{calls, json, request, turn};
 use turnstile::testing::gate::Gate;
+use turnstile::testing::log::Log;
 use turnstile::testing::tools::FakeTool;
 use turnstile::testing::world::{Setting, World, allow, options};
 
@@ -170,4 +174,35 @@ async fn a_person_may_decide_while_the_classifier_thinks() {
             "turn_suspended permissions [#2] async []",
         ]
     );
+}
+
+#[tokio::test]
+async fn a_classifier_that_breaks_down_defers() {
+    let mode = (PermissionMode::Auto, Human::Available);
+    let failed = "tool_permission_classification_failed [#1]: the classifier panicked: internal \
+                  error: entered unreachable code: it went mad";
+    check_table(mode, Some(Thinks::Panic), &[failed, SUSPENDED]).await;
+}
+
+#[tokio::test]
+async fn what_another_program_asks_in_its_own_words_is_recorded_as_not_classified() {
+    let classifier = ScriptedClassifier::new([Thinks::Of(Vec::new())]);
+    let world = asking(Some(Arc::clone(&classifier)));
+    let required = TurnFact::PermissionRequired(PermissionRequired {
+        tool_call_id: "c1".into(),
+        tool_name: "a".to_owned(),
+        request: json(r#"{"title":"May it?"}"#),
+        checker_error: None,
+    });
+    let definition = turn();
+    let config = TurnConfig { auto_permission: true, ..definition.config.clone() };
+    let created = TurnFact::Created(TurnCreated { config, ..definition }.into());
+    let log = Log::turn(created).then(request(0, "input")).then(calls(0, "c1:a")).then(required);
+    let turn = world.write(log.events()).await;
+    world.run(&turn).await;
+    let end: Vec<_> = world.log(&turn).into_iter().skip(log.events().len()).collect();
+    let failed =
+        "tool_permission_classification_failed [c1]: this program cannot read what is asked";
+    assert_eq!(end, [failed, "turn_suspended permissions [c1] async []"]);
+    assert_eq!(classifier.batches(), [] as [Vec<String>; 0]);
 }

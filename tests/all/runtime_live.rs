@@ -10,7 +10,9 @@ use turnstile::domain::turn::live::{DeltaKind, Folded, LiveEvent, News, OpenBloc
 use turnstile::models::delta::ModelDelta;
 use turnstile::models::error::Failure;
 use turnstile::runtime::api::Turns as _;
+use turnstile::runtime::error::AdvanceError;
 use turnstile::runtime::hub::{Interest, Received, Subscription};
+use turnstile::store::error::StoreError;
 use turnstile::testing::checker::Says;
 use turnstile::testing::gate::Gate;
 use turnstile::testing::log::SESSION;
@@ -181,4 +183,20 @@ async fn a_client_that_waits_before_it_tries_again_is_told_of_and_not_recorded()
     });
     assert_eq!(waits.collect::<Vec<_>>(), [(until, "rate limited".to_owned())]);
     assert_eq!(world.log(&turn).len(), 7);
+}
+
+#[tokio::test]
+async fn a_program_that_ends_waits_for_no_model_and_the_turn_can_be_resumed() {
+    let world = World::bare();
+    let gate = Gate::new();
+    world.model.then(Reply::new().text("Hel").gate(&gate).text("lo.").finish("stop"));
+    let turn = world.ask("Hi.").await;
+    let running = world.start(&turn);
+    gate.reached().await;
+    world.tasks.shut_down().await;
+    let outcome = running.outcome.await;
+    assert!(matches!(outcome, Err(AdvanceError::Store(StoreError::Ending(_)))), "{outcome:?}");
+    let log = world.log(&turn);
+    assert_eq!(log.last().map(String::as_str), Some("model_call_requested 0 [input]"));
+    assert!(!world.runtime.hub().is_running(&turn));
 }

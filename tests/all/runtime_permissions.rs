@@ -262,6 +262,23 @@ async fn what_goes_wrong_in_a_tool_before_it_runs_costs_its_own_call_alone() {
 }
 
 #[tokio::test]
+async fn a_checker_that_breaks_down_asks() {
+    let world = World::with_tools([FakeTool::sync("a")]);
+    world.checker.say("a", Says::Panic);
+    world.will_call("a");
+    let turn = world.ask("Do it.").await;
+    let log = world.run(&turn).await;
+    assert_eq!(log.last().map(String::as_str), Some("turn_suspended permissions [#1] async []"));
+    let asked = world.facts(&turn).into_iter().find_map(|fact| match fact {
+        TurnFact::PermissionRequired(required) => required.checker_error,
+        _ => None,
+    });
+    let said = asked.expect("the call asks, and says why");
+    assert!(said.starts_with("the checker panicked: "), "{said}");
+    assert!(said.contains("the rules are mad"), "{said}");
+}
+
+#[tokio::test]
 async fn the_words_and_the_way_of_a_decision_are_recorded() {
     let world = asking();
     world.will_call("a");

@@ -2,19 +2,15 @@
 
 use tokio::sync::broadcast::Receiver;
 use turnstile::base::id::{SessionId, ToolCallId, TurnId};
-use turnstile::domain::event::Event;
 use turnstile::domain::json::Json;
 use turnstile::domain::question::Answer;
 use turnstile::domain::session::entry::{LatestTurnStatus, WaitingKind};
-use turnstile::domain::turn::event::{
-    Decision, DecisionSource, PermissionResolved, ToolResultData, TurnFact,
-};
+use turnstile::domain::turn::event::{Decision, ToolResultData};
 use turnstile::domain::turn::status::TurnStatus;
 use turnstile::runtime::api::ExternalInput;
 use turnstile::runtime::error::{AdvanceError, InputRefused, ReadError};
 use turnstile::sessions::error::SessionError;
 use turnstile::sessions::trouble::Trouble;
-use turnstile::store::seam::Durability;
 use turnstile::testing::fact::json;
 use turnstile::testing::gate::Gate;
 use turnstile::testing::log::TURN;
@@ -302,18 +298,25 @@ async fn trouble_after_an_answer_that_was_taken_is_told_and_the_answer_stands() 
 async fn an_answer_that_is_recorded_is_taken_although_nobody_heard_of_it() {
     let (world, [(_, turn), _]) = two_waiting(asking()).await;
     let mut troubles = world.sessions.follow_trouble();
-    let (mut log, stored) = world.turn_repo.open(&turn).await.expect("free");
-    let fact = TurnFact::PermissionResolved(PermissionResolved {
-        tool_call_id: c1(),
-        decision: Decision::Allow,
-        source: DecisionSource::Human,
-        reason: None,
-        metadata: None,
-    });
-    let event = Event { id: turn.clone(), ts: stored.state.created_at, fact };
-    log.append(&[event], Durability::Barrier).await.expect("written");
-    log.close().await.expect("closed");
-    world.turns.refuse_advance(AdvanceError::NotEnded(turn.clone()));
+    world.turns.break_off_after_recording(AdvanceError::NotEnded(turn.clone()));
     allow(&world, &turn, "c1").await.expect("it stands in the log");
     assert_eq!(broken_off(&mut troubles).await.1, turn);
+}
+
+#[tokio::test]
+async fn an_answer_of_which_nothing_is_known_is_not_taken_for_safe() {
+    let (world, [(_, turn), _]) = two_waiting(asking()).await;
+    let gate = Gate::new();
+    world.turns.stop_arrival(&gate);
+    let work = async {
+        gate.reached().await;
+        let stopping = world.sessions.stop_turn(&turn, None);
+        let go_on = async {
+            world.turns.refuse_reads(&turn);
+            gate.open();
+        };
+        drop(tokio::join!(stopping, go_on));
+    };
+    let (allowed, ()) = tokio::join!(allow(&world, &turn, "c1"), work);
+    assert!(matches!(allowed, Err(SessionError::Advance(AdvanceError::Read(_)))), "{allowed:?}");
 }

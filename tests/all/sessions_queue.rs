@@ -138,6 +138,26 @@ async fn nothing_overtakes_what_waits_for_a_turn_of_its_own() {
 }
 
 #[tokio::test]
+async fn what_waits_when_a_turn_is_sent_is_no_part_of_it() {
+    for world in worlds() {
+        let (gate, completed, again) = (Gate::new(), Gate::new(), Gate::new());
+        let (session, _) = busy(&world, &gate, answering("Done.").hold(&completed)).await;
+        world.queue(&session, "third").await;
+        gate.open();
+        completed.reached().await;
+        // Faster than whatever follows the first turn.
+        world.turns.then(Script::new().gate(&again).boundary().answer("Done."));
+        world.try_send(&session, "second").await.expect("the first has ended");
+        completed.open();
+        again.reached().await;
+        again.open();
+        world.quiet().await;
+        assert_eq!(world.said(&session).await, ["first", "second", "third"]);
+        assert_eq!(world.waits(&session).await, [""; 0]);
+    }
+}
+
+#[tokio::test]
 async fn once_what_waits_for_a_turn_of_its_own_is_taken_back_the_next_reaches_the_boundary() {
     for world in worlds() {
         let again = Gate::new();

@@ -11,7 +11,7 @@ use crate::domain::turn::event::{
 use crate::domain::turn::live::{LiveEvent, News};
 use crate::domain::turn::state::TurnState;
 use crate::runtime::api::{
-    AdvanceOptions, CreateTurn, ExternalInput, Human, PermissionMode, TurnOutcome,
+    AdvanceOptions, CreateTurn, ExternalInput, Human, PermissionMode, Receipt, TurnOutcome,
 };
 use crate::runtime::error::{AdvanceError, InputRefused, ReadError};
 use crate::runtime::hub::Hub;
@@ -86,8 +86,7 @@ impl Stage {
         let is_running = self.hub.is_running(turn);
         let early = input.as_ref().filter(|_| is_running && !cancel);
         if let Some(input) = early {
-            self.record(turn, |state| accepted(state, input)).await?;
-            options.receipt.give();
+            self.record_input(turn, input, &options.receipt).await?;
         }
         let input = if early.is_some() { None } else { input };
         let _executing = self.executing.lock(turn).await;
@@ -115,8 +114,7 @@ impl Stage {
                 return self.cancel(turn, options.stop.reason()).await;
             }
             Some(input) => {
-                self.record(turn, |state| accepted(state, &input)).await?;
-                options.receipt.give();
+                self.record_input(turn, &input, &options.receipt).await?;
             }
             None => {}
         }
@@ -179,6 +177,27 @@ impl Stage {
     }
 
     /// Records what `make` makes of the state, and tells it.
+    async fn record_input(
+        &self,
+        turn: &TurnId,
+        input: &ExternalInput,
+        receipt: &Receipt,
+    ) -> Result<(), AdvanceError> {
+        let facts = |state: &TurnState| {
+            let facts = accepted(state, input)?;
+            receipt.expect(facts.first());
+            Ok(facts)
+        };
+        self.record(turn, facts).await?;
+        match self.plan().no_receipt.take() {
+            Some(why) => Err(why),
+            None => {
+                receipt.give();
+                Ok(())
+            }
+        }
+    }
+
     pub(super) async fn record(
         &self,
         turn: &TurnId,
