@@ -39,6 +39,7 @@ use crate::domain::session::entry::SessionIndexEntry;
 use crate::models::registry::Models;
 use crate::runtime::TurnRuntime;
 use crate::sessions::Sessions;
+use crate::store::coordinate::Coordinator;
 use crate::store::jsonl;
 use crate::store::lock::InstanceLock;
 use crate::store::scratch::Scratch;
@@ -92,7 +93,9 @@ pub struct Graph {
     scratch: Scratch,
     dir: WorkDir,
     store: Arc<dyn LogStore>,
-    /// The same store as the files that it is.
+    /// The same store as what keeps what the disk did not take.
+    coordinator: Coordinator,
+    /// The files under it.
     files: jsonl::Store,
     turn_logs: TurnRepo,
     clock: Arc<dyn Clock>,

@@ -46,6 +46,8 @@ impl App {
         let app = self.clone();
         self.spawn(async move { app.tell_changes(feed).await });
         let app = self.clone();
+        self.spawn(async move { app.tell_stalls().await });
+        let app = self.clone();
         self.spawn(async move { app.read_sessions().await });
         let app = self.clone();
         self.spawn(async move { app.choose_model().await });
@@ -85,6 +87,21 @@ impl App {
                 Err(RecvError::Lagged(_)) => self.list_again(&mut feed).await,
                 Err(RecvError::Closed) => return,
             }
+        }
+    }
+
+    async fn tell_stalls(&self) {
+        let ending = self.graph.tasks.cancel_token().clone();
+        let mut stalls = self.graph.coordinator.follow_stalls();
+        loop {
+            tokio::select! {
+                biased;
+                // Both are safe to drop: a token keeps its state, and what changed stays changed.
+                () = ending.cancelled() => return,
+                changed = stalls.changed() => if changed.is_err() { return },
+            }
+            let stalls = stalls.borrow_and_update().clone();
+            self.tell(Notice::Stalled(stalls)).await;
         }
     }
 

@@ -93,6 +93,17 @@ pub enum Command {
     Remember(String),
     /// Keep how the list is sorted and what is shown.
     SaveListSettings(ListSettings),
+    /// What is done about writes that the disk does not take.
+    Stalled(StalledWish),
+}
+
+/// What is done about writes that the disk does not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StalledWish {
+    /// Try them again now.
+    Retry,
+    /// Give them up: whatever waits for them breaks off.
+    GiveUp,
 }
 
 /// A message to send.

@@ -35,6 +35,7 @@ use crate::runtime::{self, Parts, TurnRuntime};
 use crate::sessions::waiting::Waiting;
 use crate::sessions::{self, Sessions, SessionsParts};
 use crate::store::cache::CacheBounds;
+use crate::store::coordinate::Coordinator;
 use crate::store::disk::{Disk, RealDisk};
 use crate::store::jsonl;
 use crate::store::live_text::{self, LiveText};
@@ -51,6 +52,7 @@ struct Ground {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     store: Arc<dyn LogStore>,
+    coordinator: Coordinator,
     files: jsonl::Store,
     turn_logs: TurnRepo,
     live_text: Arc<dyn LiveText>,
@@ -76,7 +78,8 @@ impl Ground {
         let torn_tail = torn_tail(storage.torn_tail);
         let options = jsonl::Options { sync, torn_tail, ..jsonl::Options::default() };
         let files = jsonl::Store::new(place.dir().clone(), parts, options);
-        let store: Arc<dyn LogStore> = Arc::new(files.clone());
+        let coordinator = Coordinator::new(Arc::new(files.clone()), tasks.clone());
+        let store: Arc<dyn LogStore> = Arc::new(coordinator.clone());
         let inbox = Inbox::new(
             Arc::clone(&disk),
             place.dir().clone(),
@@ -90,6 +93,7 @@ impl Ground {
             clock,
             turn_logs: Repo::new(Arc::clone(&store), tasks.clone(), CacheBounds::default()),
             store,
+            coordinator,
             live_text: Arc::new(live_text),
             files,
             scratch: Scratch::new(disk, place.dir(), tasks.clone(), sync),
@@ -155,6 +159,7 @@ pub(super) fn build(startup: Startup, tasks: &Tasks, hub: &Hub) -> Result<Graph,
         scratch: ground.scratch,
         dir: place.dir().clone(),
         store: ground.store,
+        coordinator: ground.coordinator,
         files: ground.files,
         turn_logs: ground.turn_logs,
         clock: ground.clock,

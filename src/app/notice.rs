@@ -12,6 +12,7 @@ use crate::domain::session::entry::SessionIndexEntry;
 use crate::domain::session::state::SessionState;
 use crate::domain::turn::live::{LiveEvent, OpenCall};
 use crate::domain::turn::state::TurnState;
+use crate::store::coordinate::Stall;
 use crate::store::lock::Holder;
 use crate::store::log::SetAside;
 
@@ -160,6 +161,8 @@ pub enum Notice {
     HeldBy(Option<Holder>),
     /// A log ended in a torn line, which was cut off and kept.
     SetAside(SetAside),
+    /// What the disk has not taken; told when that changes. Nothing, once it has taken all.
+    Stalled(Vec<Stall>),
     /// A command was not carried out.
     Refused {
         /// What was asked for.

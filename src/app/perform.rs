@@ -6,7 +6,7 @@ mod queue;
 
 use crate::agents::builtin;
 use crate::agents::scratch;
-use crate::app::command::{Command, Decide, Draft, DraftOf, Send, Unsent};
+use crate::app::command::{Command, Decide, Draft, DraftOf, Send, StalledWish, Unsent};
 use crate::app::keep::Keep;
 use crate::app::notice::{Notice, Refused};
 use crate::app::{Access, App};
@@ -35,6 +35,9 @@ impl App {
             Command::Remember(text) => self.keep(Keep::Remember(text)),
             Command::SaveListSettings(settings) => self.keep(Keep::List(settings)),
             Command::Unsent(unsent) => self.unsent(unsent),
+            Command::Stalled(StalledWish::Retry) => self.graph.coordinator.retry(),
+            // Whoever waits for it is told, each for itself.
+            Command::Stalled(StalledWish::GiveUp) => drop(self.graph.coordinator.give_up()),
             command => {
                 if let Command::Send(send) = &command {
                     self.keep(Keep::Sending(send.from.clone()));
@@ -78,7 +81,8 @@ impl App {
             Command::SaveDraft { .. }
             | Command::AppendDraft { .. }
             | Command::Remember(_)
-            | Command::SaveListSettings(_) => Some(Refused::Keep),
+            | Command::SaveListSettings(_)
+            | Command::Stalled(_) => Some(Refused::Keep),
         }
     }
 
@@ -141,7 +145,8 @@ impl App {
             | Command::LoadDraft(_)
             | Command::Remember(_)
             | Command::Unsent(_)
-            | Command::SaveListSettings(_) => {}
+            | Command::SaveListSettings(_)
+            | Command::Stalled(_) => {}
         }
     }
 

@@ -38,6 +38,13 @@ impl App {
             }
             if unsaved == 0 { Ok(()) } else { Err(LeaveError::Drafts(unsaved)) }
         };
-        tokio::time::timeout(LAST_WRITES_MAX, last).await.unwrap_or(Err(LeaveError::TooSlow))
+        let left = tokio::time::timeout(LAST_WRITES_MAX, last).await;
+        // Whatever still waits for the disk is told that it waits in vain.
+        let given_up = FlushError::of(self.graph.coordinator.give_up());
+        match (left, given_up) {
+            (Ok(left), Ok(())) => left,
+            (_, Err(lost)) => Err(lost.into()),
+            (Err(_), Ok(())) => Err(LeaveError::TooSlow),
+        }
     }
 }

@@ -207,6 +207,18 @@ impl IoFailure {
 }
 
 impl StoreError {
+    /// What the system said, where it said something: without what was tried, and where.
+    #[must_use]
+    pub fn cause(&self) -> String {
+        match self {
+            Self::Io(failure) | Self::Poisoned { cause: failure, .. } => {
+                let said = failure.cause.to_string();
+                said.split(" (os error").next().unwrap_or_default().to_owned()
+            }
+            other => other.to_string(),
+        }
+    }
+
     /// What is wrong with the disk, if a batch was not written for that reason.
     #[must_use]
     pub fn trouble(&self) -> Option<Trouble> {

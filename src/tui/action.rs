@@ -39,6 +39,8 @@ actions! {
         NewSession "new-session" "New session",
         ToggleList "toggle-list" "Show or hide the session list",
         Compact "compact" "Sum up what was said, to make room",
+        RetryWrites "retry-writes" "Try again what the disk did not take",
+        GiveUpWrites "give-up-writes" "Give up what the disk did not take",
         Redraw "redraw" "Redraw the screen",
         Suspend "suspend" "Suspend to the shell",
         Quit "quit" "Quit",

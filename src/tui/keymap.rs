@@ -313,7 +313,8 @@ mod tests {
                  Alt-Enter, Shift-Tab, PgUp, F1",
                 "config.toml:7:7: no action is called \"fly\"; list takes interrupt, escape, help, \
                  next-pane, previous-pane, go-to-prompt, waiting-list, new-session, toggle-list, \
-                 compact, redraw, suspend, quit, move-up, move-down, page-up, page-down, \
+                 compact, retry-writes, give-up-writes, redraw, suspend, quit, move-up, \
+                 move-down, page-up, page-down, \
                  half-page-up, half-page-down, move-to-top, move-to-bottom, to-list, to-timeline, \
                  to-composer, open-session, filter-sessions, sort-sessions, mark-session, \
                  rename-session, delete-session, undo-delete, purge-session, archive-session, \

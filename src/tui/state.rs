@@ -154,7 +154,7 @@ impl State {
             self.list.deadline(),
             self.composer.deadline(),
             self.prompts.deadline(&self.keys),
-            self.status.deadline(),
+            self.status.deadline(self.now.elapsed),
             self.keys.deadline(),
             self.overlay.as_ref().and_then(|overlay| overlay.deadline(&self.keys)),
             self.spinner_deadline(),

@@ -27,6 +27,7 @@ mod prompts;
 mod question;
 mod reading;
 mod session;
+mod stalled;
 mod text;
 mod timeline;
 mod unsent;

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use turnstile::agents::choice::Chosen;
-use turnstile::app::command::{Command, Decide, Draft, DraftOf, ListSettings, Unsent};
+use turnstile::app::command::{Command, Decide, Draft, DraftOf, ListSettings, StalledWish, Unsent};
 use turnstile::app::notice::{Notice, Refused};
 use turnstile::app::onlook::Onlooker;
 use turnstile::app::{Access, StartError};
@@ -389,7 +389,7 @@ enum Kind {
 }
 
 /// How many kinds of commands change something.
-const WRITING: usize = 21;
+const WRITING: usize = 22;
 
 /// A new command is given a place here, and a number if it changes something; [`WRITING`] then says
 /// that it is to be tried too.
@@ -419,6 +419,7 @@ fn kind(command: &Command) -> Kind {
         Command::Remember(_) => 18,
         Command::SaveListSettings(_) => 19,
         Command::StopCompaction(_) => 20,
+        Command::Stalled(_) => 21,
     })
 }
 
@@ -459,6 +460,7 @@ fn writing(session: &SessionId, turn: &TurnId, call: &ToolCallId) -> Vec<(Comman
         (Command::AppendDraft { of, typed: draft("x") }, Refused::Keep),
         (Command::Remember("x".to_owned()), Refused::Keep),
         (Command::SaveListSettings(ListSettings::default()), Refused::Keep),
+        (Command::Stalled(StalledWish::Retry), Refused::Keep),
     ]
 }
 

@@ -13,7 +13,9 @@ use crate::store::log::LogId;
 pub struct Stall {
     /// Which log.
     pub log: LogId,
-    /// What the disk said.
+    /// What the disk said, in its own words.
+    pub cause: String,
+    /// The same with what was tried, and where.
     pub why: String,
     /// How many records are held.
     pub records: usize,

@@ -330,8 +330,8 @@ impl Lane {
             }
             if !std::mem::replace(&mut told, true) {
                 let (log, why) = (self.log().clone(), error.to_string());
-                let records = self.lock().waiting_records();
-                self.board.put(Stall { log, why, records, retry_in, tries });
+                let (cause, records) = (error.cause(), self.lock().waiting_records());
+                self.board.put(Stall { log, cause, why, records, retry_in, tries });
                 self.tell();
             }
             tokio::select! {

@@ -165,7 +165,7 @@ impl Place<'_> {
             About::Interrupted(_) => {
                 choices::back(self.state, &choices::INTERRUPTED, confirm.arming, "no")
             }
-            About::Delete(_) | About::Quit | About::Stop(_) => {
+            About::Delete(_) | About::Quit | About::Stop(_) | About::GiveUp => {
                 choices::dialog(self.state, &CONFIRM, (asked.yes, confirm.arming), "no")
             }
         };

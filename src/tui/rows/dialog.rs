@@ -66,6 +66,14 @@ pub fn confirm(state: &State, confirm: &Confirm, (cols, rows): (usize, usize)) -
             let lines = say("It waits for an answer. Stopped, it cannot go on.");
             Asked { title: "Stop the turn?", lines, details: Vec::new(), yes: "stop it" }
         }
+        About::GiveUp => {
+            let held = words::count(state.status.stalls.records(), "event");
+            let lines = say(&format!("{held} will never be written, and what waits breaks off."));
+            let details = also(
+                "Everything before that is safe. With room on the disk it is written by itself.",
+            );
+            Asked { title: "Give it up?", lines, details, yes: "give it up" }
+        }
     }
 }
 

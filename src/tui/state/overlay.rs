@@ -66,6 +66,8 @@ pub enum About {
     Interrupted(SessionId),
     /// Whether to stop this turn, which waits for somebody.
     Stop(TurnId),
+    /// Whether to give up what the disk does not take.
+    GiveUp,
 }
 
 /// A reason that goes with a denial.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::base::id::{SessionId, TurnId};
 use crate::domain::agent::ModelDescriptor;
+use crate::store::coordinate::Stall;
 use crate::tui::input::Rgb;
 
 /// More would hide the conversation; the oldest goes first.
@@ -23,12 +24,46 @@ pub struct Status {
     pub model: Option<ChosenModel>,
     /// How the last run ended, as long as that matters.
     pub last_run: LastRun,
+    /// What the disk has not taken.
+    pub stalls: Stalls,
     /// Whether the window has the focus.
     pub window: Window,
     /// Whether the last frame showed anything that turns.
     pub spinner_in_sight: bool,
     /// The colours that the terminal says it has.
     pub colours: Colours,
+}
+
+/// What the disk has not taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stalls {
+    /// The logs of which it has not taken all.
+    pub list: Vec<Stall>,
+    /// When that was told, on the clock of [`Now::elapsed`](super::Now::elapsed).
+    pub told_at: Duration,
+}
+
+impl Stalls {
+    /// How many events are held.
+    #[must_use]
+    pub fn records(&self) -> usize {
+        self.list.iter().map(|stall| stall.records).sum()
+    }
+
+    /// After how many seconds the next try comes by itself, if one does.
+    #[must_use]
+    pub fn retry_in_s(&self, now: Duration) -> Option<u64> {
+        let pauses = self.list.iter().filter_map(|stall| stall.retry_in);
+        let left = (self.told_at + pauses.min()?).saturating_sub(now);
+        Some(left.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX))
+    }
+
+    /// When the seconds that are shown are others.
+    fn deadline(&self, now: Duration) -> Option<Duration> {
+        let left = self.retry_in_s(now).filter(|left| *left > 0)?;
+        let due = self.told_at + self.list.iter().filter_map(|stall| stall.retry_in).min()?;
+        Some(due.saturating_sub(Duration::from_secs(left - 1)))
+    }
 }
 
 /// A short message that goes by itself.
@@ -146,7 +181,8 @@ impl Status {
         self.toasts.retain(|toast| toast.until > now);
     }
 
-    pub(super) fn deadline(&self) -> Option<Duration> {
-        self.toasts.iter().map(|toast| toast.until).min()
+    pub(super) fn deadline(&self, now: Duration) -> Option<Duration> {
+        let toasts = self.toasts.iter().map(|toast| toast.until);
+        toasts.chain(self.stalls.deadline(now)).min()
     }
 }

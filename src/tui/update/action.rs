@@ -7,7 +7,7 @@ use crate::tui::state::overlay::Overlay;
 use crate::tui::state::{Focus, State};
 use crate::tui::update::{
     Effects, composer, drafts, events, focus, leave, list, overlay, prompts, question, session,
-    text, timeline,
+    stalled, text, timeline,
 };
 
 /// Does what an action says, where the focus is.
@@ -42,6 +42,8 @@ fn anywhere(state: &mut State, layout: &Layout, action: AppAction, out: &mut Eff
         AppAction::NewSession => session::new_page(state, out),
         AppAction::ToggleList => list::toggle(state, layout, out),
         AppAction::Compact => session::compact(state, out),
+        AppAction::RetryWrites => stalled::retry(state, out),
+        AppAction::GiveUpWrites => stalled::ask(state, out),
         AppAction::Redraw => out.push(Effect::Redraw),
         AppAction::Suspend => {
             drafts::flush(state, out);

@@ -21,7 +21,8 @@ use crate::tui::state::settings::Deleted;
 use crate::tui::state::status::{ChosenModel, LastRun};
 use crate::tui::state::turns::{Folded, Slot};
 use crate::tui::update::{
-    Effects, composer, drafts, events, fork, hint, live, problem, prompts, session, tell, unsent,
+    Effects, composer, drafts, events, fork, hint, live, problem, prompts, session, stalled, tell,
+    unsent,
 };
 use crate::tui::words;
 
@@ -93,6 +94,7 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
             }
         }
         Notice::HeldBy(holder) => state.activity.elsewhere = holder,
+        Notice::Stalled(stalls) => stalled::changed(state, stalls, out),
         Notice::SetAside(set_aside) => problem(state, set_aside.to_string()),
         Notice::Refused { what, why } => refused(state, &what, why, out),
     }

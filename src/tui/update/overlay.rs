@@ -9,7 +9,8 @@ use crate::tui::state::overlay::{About, Confirm, Help, Overlay, PURGE_WORD, Reas
 use crate::tui::state::prompts::Stage;
 use crate::tui::state::{Focus, State};
 use crate::tui::update::{
-    Effects, composer, drafts, events, leave, list, may_write, prompts, session, tell, unsent,
+    Effects, composer, drafts, events, leave, list, may_write, prompts, session, stalled, tell,
+    unsent,
 };
 
 /// Closes what lies on top; whether anything did. A reason that was begun is kept, and the keys of
@@ -138,6 +139,7 @@ fn confirmed(state: &mut State, about: About, out: &mut Effects) {
     match about {
         About::Quit => leave::leave(state, out),
         About::Stop(turn) => leave::stop(state, turn, out),
+        About::GiveUp => stalled::give_up(out),
         About::Delete(sessions) => {
             if may_write(state) {
                 state.list.marks.clear();

@@ -15,6 +15,7 @@ mod prompts;
 mod questions;
 mod reading;
 mod script;
+mod stalled;
 mod stopping;
 mod stream;
 mod unsent;

@@ -4,6 +4,7 @@ use ratatui::layout::Rect;
 
 use super::canvas::Canvas;
 use crate::domain::turn::state::Settlement;
+use crate::store::coordinate::Stall;
 use crate::tui::action::{Action, AppAction};
 use crate::tui::keymap::context::Context;
 use crate::tui::line::Line;
@@ -22,6 +23,10 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, state: &State, rect: Rect) {
     let cols = usize::from(inner.width);
     if let Some(step) = begun(state) {
         canvas.line(inner, &step.cut(cols));
+        return;
+    }
+    if let Some(first) = state.status.stalls.list.first() {
+        canvas.line(inner, &joined(stalled(state, first), cols));
         return;
     }
     let room = cols.saturating_sub(help.width() + 2);
@@ -44,6 +49,28 @@ fn begun(state: &State) -> Option<Line> {
     };
     let key = keymap.hint(&[Context::Global], Action::App(action))?;
     Some(Line::of(&key.to_string(), Ui::Key).with(what, Ui::Caution))
+}
+
+/// What the disk does not take, in place of everything else: that goes on only when this is dealt
+/// with.
+fn stalled(state: &State, first: &Stall) -> Vec<Part> {
+    let stalls = &state.status.stalls;
+    let caution = |text: &str| Line::of(text, Ui::Caution);
+    let held = words::count(stalls.records(), "event");
+    let key = |weight, action, what| {
+        let key = state.settings.keymap.hint(state.contexts(), Action::App(action))?;
+        let line = Line::of(&key.to_string(), Ui::Key).with(what, Ui::Muted);
+        Some(Part { weight, line })
+    };
+    let retry_in = stalls.retry_in_s(state.now.elapsed);
+    let parts = [
+        Some(Part { weight: 9, line: caution(&format!("! storage stalled: {}", first.cause)) }),
+        Some(Part { weight: 7, line: caution(&format!("{held} held")) }),
+        retry_in.map(|left| Part { weight: 5, line: caution(&format!("retry in {left} s")) }),
+        key(8, AppAction::RetryWrites, " retry"),
+        key(6, AppAction::GiveUpWrites, " give up"),
+    ];
+    parts.into_iter().flatten().collect()
 }
 
 fn help(state: &State) -> Line {

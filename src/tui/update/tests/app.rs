@@ -158,6 +158,7 @@ impl App {
             | Command::Inspect(_)
             | Command::Rename { .. }
             | Command::Restore(_)
+            | Command::Stalled(_)
             | Command::SaveListSettings(_) => Vec::new(),
         }
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::script::Screen;
-use crate::app::command::{Command, Decide, Unsent};
+use crate::app::command::{Command, Decide, StalledWish, Unsent};
 use crate::base::id::ToolCallId;
 use crate::domain::question::Answer;
 use crate::domain::turn::event::Decision;
@@ -186,6 +186,13 @@ impl Monitor {
                 assert_eq!(pressed, Some(key("k")));
                 assert_eq!(self.last_key.map(|(key, _)| key), Some(key("Ctrl-X")));
             }
+            Command::Stalled(wish) => match wish {
+                StalledWish::Retry => assert_eq!(pressed, Some(key("r"))),
+                StalledWish::GiveUp => {
+                    assert_eq!(pressed, Some(key("y")));
+                    assert!(confirms(before, About::GiveUp), "nobody asked");
+                }
+            },
             Command::StopCompaction(_) => {
                 let twice = pressed == Some(key("Esc"));
                 assert!(twice || pressed == Some(key("Ctrl-C")), "{pressed:?}");

@@ -1,6 +1,7 @@
 //! What the screen says, claim by claim.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ratatui::layout::Size;
 
@@ -16,6 +17,8 @@ use crate::domain::turn::event::{
     ModelCallFailed, ModelStep, ResultSource, ToolResultData, TurnFact, TurnFailed,
 };
 use crate::domain::turn::step::StepEvent;
+use crate::store::coordinate::Stall;
+use crate::store::log::{LogId, LogKind};
 use crate::tui::editor::{Editor, Shape};
 use crate::tui::layout::layout;
 use crate::tui::rows::dialog;
@@ -27,7 +30,7 @@ use crate::tui::state::overlay::{
     About, Confirm, Events, Fetched, Full, Overlay, Rewrite, Safety, Waiting,
 };
 use crate::tui::state::settings::{Access, Settings};
-use crate::tui::state::status::Tone;
+use crate::tui::state::status::{Stalls, Tone};
 
 const NORMAL: Size = Size { width: 80, height: 24 };
 
@@ -190,6 +193,36 @@ fn the_waiting_list_names_the_session_the_tool_and_what_it_wants() {
             row_with(&shown, "shell cargo test");
         }
     }
+}
+
+#[test]
+fn what_the_disk_does_not_take_stands_in_the_status_line_with_the_keys_for_it() {
+    let log = LogId::new(LogKind::Turn, "2026-03-04T05-06-07Z-0000042-000").expect("an id");
+    let stall = Stall {
+        log,
+        cause: "No space left on device".to_owned(),
+        why: "cannot append".to_owned(),
+        records: 3,
+        retry_in: Some(Duration::from_secs(2)),
+        tries: 1,
+    };
+    let said = |size: Size| {
+        let mut state = scenery::full(size, Vec::new());
+        let told_at = state.now.elapsed;
+        state.status.stalls = Stalls { list: vec![stall.clone()], told_at };
+        let shown = screen(&state, size);
+        row_with(&shown, "! storage stalled").trim_matches(['│', ' ']).to_owned()
+    };
+    assert_eq!(
+        said(Size::new(120, 30)),
+        "! storage stalled: No space left on device · 3 events held · retry in 2 s · \
+         Ctrl-X r retry · Ctrl-X g give up"
+    );
+    assert_eq!(
+        said(NORMAL),
+        "! storage stalled: No space left on device · 3 events held · Ctrl-X r retry"
+    );
+    assert_eq!(said(Size::new(20, 5)), "! storage stalled…");
 }
 
 #[test]

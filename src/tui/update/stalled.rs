@@ -1,0 +1,44 @@
+//! Writes that the disk does not take: trying them again, and giving them up.
+
+use crate::app::command::{Command, StalledWish};
+use crate::store::coordinate::Stall;
+use crate::tui::effect::Effect;
+use crate::tui::state::State;
+use crate::tui::state::overlay::{About, Confirm, Overlay};
+use crate::tui::state::status::Stalls;
+use crate::tui::update::{Effects, overlay, tell};
+
+/// What the disk has not taken is something else now.
+pub(super) fn changed(state: &mut State, stalls: Vec<Stall>, out: &mut Effects) {
+    let over = stalls.is_empty() && !state.status.stalls.list.is_empty();
+    state.status.stalls = Stalls { list: stalls, told_at: state.now.elapsed };
+    if over {
+        if matches!(&state.overlay, Some(Overlay::Confirm(Confirm { about: About::GiveUp, .. }))) {
+            overlay::close(state, out);
+        }
+        tell(state, "The disk takes what is written again");
+    }
+}
+
+/// Tries all of it again.
+pub(super) fn retry(state: &mut State, out: &mut Effects) {
+    if state.status.stalls.list.is_empty() {
+        tell(state, "The disk has taken everything");
+    } else {
+        out.push(Effect::App(Command::Stalled(StalledWish::Retry)));
+    }
+}
+
+/// Asks whether to give it up.
+pub(super) fn ask(state: &mut State, out: &mut Effects) {
+    if state.status.stalls.list.is_empty() {
+        tell(state, "The disk has taken everything");
+    } else {
+        overlay::ask(state, About::GiveUp, out);
+    }
+}
+
+/// Gives it up.
+pub(super) fn give_up(out: &mut Effects) {
+    out.push(Effect::App(Command::Stalled(StalledWish::GiveUp)));
+}
