@@ -255,6 +255,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_list_that_is_indented_by_a_tab_stands_where_it_begins() {
+        let text = "# \n\n- ***\n\t- # ";
+        check_every_prefix(&pieces(text, 1), 10);
+        let rows = whole(text, 10);
+        let rows: Vec<_> = rows.iter().map(|row| &*row.text).collect();
+        assert_eq!(rows, ["#", "", "• ────────", "  ◦ #"]);
+    }
+
     /// The most bytes that were parsed for one piece, piece by piece of 512 bytes.
     fn work_per_piece(text: &str) -> usize {
         let mut flow = Flow::new(60, Arc::clone(&fixtures::HIGHLIGHTER));

@@ -55,13 +55,20 @@ impl<'a> Canvas<'a> {
         self.cuts.line_start(at)
     }
 
+    /// As [`line_start`](Self::line_start), of a block that begins at `at` or behind the white space
+    /// there: the parser counts a line end to a block that is indented by a tab.
+    fn first_line_start(&mut self, at: usize) -> usize {
+        let rest = self.part.text.get(at..).unwrap_or_default();
+        self.line_start(at + rest.len() - rest.trim_start().len())
+    }
+
     /// Begins a block, or an item of the innermost list: a blank row before it where one belongs, and
     /// a place to cut. What makes it a block stands in its first `lines` lines.
     pub(super) fn begin(&mut self, start: usize, lines: usize) {
         if self.is_context(start) {
             return;
         }
-        let (top, line_start) = (self.frames.is_top(), self.line_start(start));
+        let (top, line_start) = (self.frames.is_top(), self.first_line_start(start));
         let fresh = !self.started || self.frames.enter();
         self.resume();
         let gap = !fresh && (top || cut::is_blank_before(self.part.text, line_start));
@@ -80,7 +87,7 @@ impl<'a> Canvas<'a> {
 
     /// Begins a list, which stays with the text directly above it.
     pub(super) fn begin_list(&mut self, start: usize) {
-        let line_start = self.line_start(start);
+        let line_start = self.first_line_start(start);
         let apart = !self.after_text || cut::is_blank_before(self.part.text, line_start);
         if apart || !self.frames.is_top() {
             self.begin(start, 1);
