@@ -335,6 +335,9 @@ fn code_of(error: &StoreError) -> Exit {
         | StoreError::Refused { .. }
         | StoreError::Torn { .. }
         | StoreError::Changed { .. }
+        | StoreError::Overtaken { .. }
+        | StoreError::Unsupported { .. }
+        | StoreError::Damaged { .. }
         | StoreError::Poisoned { .. }
         | StoreError::LockLost(_)
         | StoreError::Io(_) => Exit::Disk,
