@@ -150,9 +150,13 @@ impl Writing {
 
     /// Gives the room of what was destroyed back to the system, as far as that is to be had now.
     pub(super) fn shrink(&mut self) {
-        let shrunk = self
-            .connected(Level::Normal)
-            .and_then(|connection| Ok(connection.execute_batch("PRAGMA incremental_vacuum")?));
+        let shrunk = self.connected(Level::Normal).and_then(|connection| {
+            let mut vacuum = connection.prepare_cached("PRAGMA incremental_vacuum")?;
+            // Each step gives one page back.
+            let mut steps = vacuum.query([])?;
+            while steps.next()?.is_some() {}
+            Ok(())
+        });
         if let Err(failure) = shrunk {
             let error = failure.told("shrink", &self.database.path);
             tracing::warn!(%error, "what was destroyed still takes its room");

@@ -326,7 +326,7 @@ proptest! {
             let cache = CacheBounds { logs_max: 2, bytes_max: 1_500 };
             let options = Options { sync: SyncMode::Barrier, cache, ..Options::default() };
             check(Home::new().store(options), &ops).await;
-            let options = sqlite::Options { sync: SyncMode::Barrier, cache };
+            let options = sqlite::Options { sync: SyncMode::Never, cache };
             check(Home::new().database(options), &ops).await;
         });
     }
