@@ -5,9 +5,9 @@
 //! `<id>.jsonl.torn-<hash>` (what was cut off a log) and, after a crash in creation, temporary files
 //! with a leading dot; none of these is listed.
 //!
-//! The operations are plain functions over [`Disk`] that block; [`Store`] runs them on threads that
-//! may. Who owns which log, and how an end is appended to, proven and taken back, does not look into
-//! the bytes; only reading and cutting a torn end do.
+//! The operations are plain functions over [`Disk`](crate::store::disk::Disk) that block; [`Store`]
+//! runs them on threads that may. Who owns which log, and how an end is appended to, proven and taken
+//! back, does not look into the bytes; only reading and cutting a torn end do.
 
 mod append;
 mod create;

@@ -722,3 +722,42 @@ async fn streamed_text_beyond_any_answer_is_not_kept() {
     let call = live.read(&turn(0)).await.expect("readable").expect("kept");
     assert_eq!(call.len, 15 * 1024 * 1024 + 1);
 }
+
+/// Writes a log while it is read; whatever is seen is a beginning of it.
+async fn check_written_and_read(store: &Store, number: usize) {
+    let turn = turn(number);
+    let mut writer = store.create(&turn, &records(0..1)).await.expect("created");
+    for next in 1..30 {
+        let batch = [record(next)];
+        let durability = if next % 10 == 0 { Durability::Barrier } else { Durability::Written };
+        let (appended, seen, listed) = futures_util::join!(
+            writer.append(&batch, durability),
+            store.inspect(&turn),
+            store.snapshots(LogKind::Turn),
+        );
+        appended.expect("appended");
+        let seen = seen.expect("readable");
+        assert_eq!(seen.records, records(0..seen.records.len()));
+        assert!(listed.expect("listed").iter().all(Result::is_ok));
+        let text = store.scan(&turn).expect("readable");
+        assert_eq!(text.records(), Ok(records(0..next + 1)));
+    }
+    writer.close().await.expect("closed");
+}
+
+#[tokio::test]
+async fn two_processes_write_logs_of_their_own_while_all_are_read() {
+    let home = Home::new();
+    let (ours, theirs) = (store(&home), store(&home));
+    let writing = (0..8).map(|number| {
+        check_written_and_read(if number % 2 == 0 { &ours } else { &theirs }, number)
+    });
+    futures_util::future::join_all(writing).await;
+    let logs: Vec<_> = (0..8).map(turn).collect();
+    for store in [&ours, &theirs] {
+        assert_eq!(store.list(LogKind::Turn).await.expect("listed"), logs);
+        for log in &logs {
+            assert_eq!(store.inspect(log).await.expect("readable").records, records(0..30));
+        }
+    }
+}
