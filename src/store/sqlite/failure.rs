@@ -70,6 +70,11 @@ pub(super) fn is_doubtful(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure)
 }
 
+/// Whether there was no room.
+pub(super) fn is_full(error: &rusqlite::Error) -> bool {
+    kind(error) == io::ErrorKind::StorageFull
+}
+
 fn kind(error: &rusqlite::Error) -> io::ErrorKind {
     let extended = error.sqlite_error().map(|error| error.extended_code);
     match error.sqlite_error_code() {

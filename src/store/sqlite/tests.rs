@@ -267,6 +267,9 @@ async fn without_room_nothing_acknowledged_is_lost_and_the_batch_may_be_given_ag
         assert_eq!(failure.path, home.work_dir().database());
         assert!(full.to_string().contains("turnstile.db"), "{full}");
         assert_eq!(writer.records(), acked as u64);
+        let other = Home::new();
+        fs::copy(home.work_dir().database(), other.work_dir().database()).expect("no journal");
+        check_records(&other.database(Options::default()), &records(0..acked)).await;
         check_records(&store, &records(0..acked)).await;
         let refused = store.create(&turn(1), &records(0..500)).await;
         assert!(matches!(refused, Err(StoreError::Io(_))), "{refused:?}");

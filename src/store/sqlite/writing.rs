@@ -109,12 +109,17 @@ impl Writing {
         }
         self.heal_for(change.log)?;
         let changed = self.attempt(change.level, work);
+        let journal_pages_max = match changed {
+            // What is moved now, the journal need not grow for.
+            Err(Failure::Sql(ref error)) if failure::is_full(error) => 0,
+            Ok(_) | Err(_) => JOURNAL_PAGES_MAX,
+        };
         match changed {
             Ok(_) if change.level == Level::Full => self.unsafe_logs.clear(),
             Err(Failure::Sql(ref error)) if failure::is_doubtful(error) => self.doubt(),
             Ok(_) | Err(_) => {}
         }
-        self.move_journal();
+        self.move_journal(journal_pages_max);
         let path = &self.database.path;
         changed.map_err(|failure| failure.told(change.action, path))
     }
@@ -161,7 +166,7 @@ impl Writing {
             let error = failure.told("shrink", &self.database.path);
             tracing::warn!(%error, "what was destroyed still takes its room");
         }
-        self.move_journal();
+        self.move_journal(JOURNAL_PAGES_MAX);
     }
 
     fn attempt<T>(
@@ -228,11 +233,11 @@ impl Writing {
         }
     }
 
-    /// Moves the journal into the database when it has become long.
-    fn move_journal(&mut self) {
+    /// Moves the journal into the database when it has become longer than this.
+    fn move_journal(&mut self, pages_max: i64) {
         let Some(connection) = &self.connection else { return };
         let moved = checkpoint(connection, "NOOP").and_then(|journal| {
-            if journal.pages - journal.moved < JOURNAL_PAGES_MAX {
+            if journal.pages - journal.moved <= pages_max {
                 return Ok(());
             }
             // Readers of an older state keep their part of it; the next change tries again.
