@@ -335,6 +335,9 @@ fn code_of(error: &StoreError) -> Exit {
         | StoreError::Refused { .. }
         | StoreError::Torn { .. }
         | StoreError::Changed { .. }
+        | StoreError::Overtaken { .. }
+        | StoreError::Unsupported { .. }
+        | StoreError::Damaged { .. }
         | StoreError::Poisoned { .. }
         | StoreError::Stalled { .. }
         | StoreError::LockLost(_)

@@ -71,6 +71,15 @@ pub enum Corruption {
     /// The file is empty, or its first line has no end.
     #[error("the first record is missing")]
     NoFirstRecord,
+    /// A row is missing, in the middle or at the end.
+    #[error("the record is missing")]
+    Missing,
+    /// The first record is not the one that lists show.
+    #[error("the first record is not the one that the list of logs holds")]
+    Header,
+    /// The pages of the database in which the record lies cannot be read.
+    #[error("{0}")]
+    Pages(String),
     /// A whole line is no record.
     #[error(transparent)]
     Record(#[from] MalformedRecord),
@@ -86,6 +95,29 @@ pub enum Corruption {
     /// An event cannot follow those before it in its session.
     #[error(transparent)]
     Session(#[from] SessionRefusal),
+}
+
+/// What a file is that should be the database of this program, and what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsupported {
+    /// It has not the form of a database.
+    #[error("is no database; move it away, or put the right file in its place")]
+    NoDatabase,
+    /// Another program made it.
+    #[error("is a database of another program ({0:#010x}); move it away")]
+    Foreign(u32),
+    /// A version that this one does not know made it.
+    #[error("is a database of version {0}, which this version cannot read; use one that can")]
+    Version(u32),
+    /// Somebody took the file away, or put another in its place, while this program used it.
+    #[error("was taken away or replaced by another program; put it back and start again")]
+    Replaced,
+    /// The file system has no shared memory for several readers and a writer.
+    #[error(
+        "lies on a file system that cannot share it between readers and a writer; move the work \
+         directory to another, or choose storage.format = \"jsonl\""
+    )]
+    Unshared,
 }
 
 /// Why an operation on a log failed.
@@ -151,6 +183,37 @@ pub enum StoreError {
         expected: u64,
         /// How many there are, 0 if the file is gone.
         found: u64,
+    },
+    /// Somebody else changed the log under its writer. Nothing was written; open it again.
+    #[error("{place} was changed by another program: {expected} records expected, {found} found")]
+    Overtaken {
+        /// Which log.
+        place: Place,
+        /// How many records this writer left.
+        expected: u64,
+        /// How many there are, in whatever log has that id now.
+        found: u64,
+    },
+    /// What stands in the place of the database is none that this version can use. Nothing was
+    /// written.
+    #[error("{} {found}", path.display())]
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        found: Unsupported,
+    },
+    /// The database is damaged beyond one log.
+    #[error(
+        "the database {} is damaged: {why}; copy it, with the -wal file beside it, before anything \
+         else writes to it",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite says.
+        why: String,
     },
     /// The device did not take what was acknowledged before, even when written again. That is kept
     /// in memory; nothing more is written until it is safe. Every later append and flush tries.

@@ -5,9 +5,9 @@
 //! `<id>.jsonl.torn-<hash>` (what was cut off a log) and, after a crash in creation, temporary files
 //! with a leading dot; none of these is listed.
 //!
-//! The operations are plain functions over [`Disk`] that block; [`Store`] runs them on threads that
-//! may. Who owns which log, and how an end is appended to, proven and taken back, does not look into
-//! the bytes; only reading and cutting a torn end do.
+//! The operations are plain functions over [`Disk`](crate::store::disk::Disk) that block; [`Store`]
+//! runs them on threads that may. Who owns which log, and how an end is appended to, proven and taken
+//! back, does not look into the bytes; only reading and cutting a torn end do.
 
 mod append;
 mod create;
@@ -30,40 +30,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use async_trait::async_trait;
 use tokio::sync::broadcast;
 
+pub use crate::store::parts::Parts;
 pub use options::{Options, TornTail};
 
-use crate::base::clock::{Clock, Entropy};
-use crate::base::tasks::Tasks;
 use crate::store::blocking::blocking;
-use crate::store::disk::Disk;
 use crate::store::error::{FlushError, StoreError};
 use crate::store::jsonl::append::Lines;
 use crate::store::jsonl::files::Files;
 use crate::store::jsonl::live::{Claim, Live, Taken};
 use crate::store::jsonl::logs::{Left, Logs};
 use crate::store::jsonl::writer::Writer;
-use crate::store::lock::InstanceLock;
 use crate::store::log::{
     Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, SetAside, Snapshot,
     Strays, join,
 };
 use crate::store::seam::{LogStore, LogWriter};
 use crate::store::work_dir::WorkDir;
-
-/// What this backend works with.
-#[derive(Clone)]
-pub struct Parts {
-    /// The files.
-    pub disk: Arc<dyn Disk>,
-    /// Gives new files their time.
-    pub clock: Arc<dyn Clock>,
-    /// Gives temporary files their names.
-    pub entropy: Arc<dyn Entropy>,
-    /// Owns the file work.
-    pub tasks: Tasks,
-    /// The lock that makes all logs ours. Without it, only logs made here should be written.
-    pub lock: Option<Arc<InstanceLock>>,
-}
 
 /// The logs of a work directory. Clones share everything.
 #[derive(Clone)]
@@ -287,6 +269,7 @@ impl fmt::Debug for Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::clock::Clock as _;
     use crate::store::jsonl::read::Extent;
     use crate::store::log::Misplaced;
     use crate::testing::store::{Home, StillClock, records, turn};

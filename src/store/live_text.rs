@@ -19,7 +19,7 @@ use crate::store::log::LogId;
 use crate::store::work_dir::WorkDir;
 
 /// More than any answer. What is beyond it streams, but would not survive a crash.
-const BYTES_MAX: u64 = 16 * 1024 * 1024;
+pub(super) const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Where the text of open calls is kept. Its methods are for turns only.
 #[async_trait]
@@ -90,6 +90,29 @@ impl Piece {
     }
 }
 
+/// What was streamed, as lines.
+pub(super) fn lines(turn: &LogId, deltas: &[Delta]) -> serde_json::Result<String> {
+    let mut lines = String::new();
+    for delta in deltas {
+        lines.push_str(&serde_json::to_string(&Piece::of(turn, delta))?);
+        lines.push('\n');
+    }
+    Ok(lines)
+}
+
+/// What lines that were put one after the other amount to; those that are torn or foreign mean
+/// nothing.
+pub(super) fn folded(turn: &LogId, lines: &[u8]) -> Option<OpenCall> {
+    let mut open = None;
+    for line in lines.split(|byte| *byte == b'\n') {
+        match serde_json::from_slice::<Piece>(line) {
+            Ok(piece) if piece.turn_id == turn.id() => grow(&mut open, piece),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    open
+}
+
 /// Takes one more piece in. A piece of a later call drops what was there of an earlier one.
 fn grow(open: &mut Option<OpenCall>, piece: Piece) {
     let index = piece.model_call_index;
@@ -125,13 +148,9 @@ impl LiveText for Files {
     async fn put(&self, turn: &LogId, deltas: &[Delta]) -> Result<(), FileError> {
         let path = self.path(turn);
         // Begins with a line's end, in case a crash left the last line without one.
-        let mut lines = String::from("\n");
-        for delta in deltas {
-            let line = serde_json::to_string(&Piece::of(turn, delta))
-                .map_err(|error| IoFailure::of("write", &path)(error.into()))?;
-            lines.push_str(&line);
-            lines.push('\n');
-        }
+        let lines = lines(turn, deltas)
+            .map(|lines| ["\n", &lines].concat())
+            .map_err(|error| IoFailure::of("write", &path)(error.into()))?;
         self.work
             .run(move |disk| {
                 let file = disk.open(&path, Open::OrNew).map_err(IoFailure::of("open", &path))?;
@@ -145,20 +164,13 @@ impl LiveText for Files {
     }
 
     async fn read(&self, turn: &LogId) -> Result<Option<OpenCall>, FileError> {
-        let (path, id) = (self.path(turn), turn.id().to_owned());
+        let (path, turn) = (self.path(turn), turn.clone());
         self.work
             .run(move |disk| {
                 let bytes = disk::read_small(disk, &path, BYTES_MAX)
                     .map_err(IoFailure::of("read", &path))?
                     .unwrap_or_default();
-                let mut open = None;
-                for line in bytes.split(|byte| *byte == b'\n') {
-                    match serde_json::from_slice::<Piece>(line) {
-                        Ok(piece) if piece.turn_id == id => grow(&mut open, piece),
-                        Ok(_) | Err(_) => {}
-                    }
-                }
-                Ok(open)
+                Ok(folded(&turn, &bytes))
             })
             .await
     }

@@ -88,6 +88,12 @@ impl WorkDir {
         self.root.join("storage").join(kind)
     }
 
+    /// Holds all logs, where they are rows.
+    #[must_use]
+    pub fn database(&self) -> PathBuf {
+        self.root.join("storage").join("turnstile.db")
+    }
+
     /// The dated folder of one log, from its id alone.
     #[must_use]
     pub fn dated(&self, log: &LogId) -> PathBuf {

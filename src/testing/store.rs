@@ -31,10 +31,10 @@ use crate::mailbox::inbox::Inbox;
 use crate::store::error::StoreError;
 use crate::store::jsonl::{self, Options, Parts};
 use crate::store::log::{LogId, LogKind, Record};
-use crate::store::memory;
 use crate::store::repo::{Kind, Repo};
 use crate::store::seam::{LogStore as _, SyncMode};
 use crate::store::work_dir::WorkDir;
+use crate::store::{memory, sqlite};
 use crate::testing::disk::FaultyDisk;
 
 /// A log as it is stored: its events, and what they amount to.
@@ -111,6 +111,12 @@ impl Home {
     #[must_use]
     pub fn store(&self, options: Options) -> jsonl::Store {
         jsonl::Store::new(self.work_dir(), self.parts(), options)
+    }
+
+    /// The database in it, as a process that starts now sees it.
+    #[must_use]
+    pub fn database(&self, options: sqlite::Options) -> sqlite::Store {
+        sqlite::Store::new(self.work_dir(), self.parts(), options)
     }
 
     /// What a store in it works with.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::clock::Timestamp;
 use crate::store::atomic;
+use crate::store::destroy;
 use crate::store::disk::{self, EntryKind};
 use crate::store::error::{IoFailure, Place, StoreError};
 use crate::store::jsonl::files::{Files, is_companion};
@@ -19,9 +20,6 @@ use crate::store::log::{Inspection, LogId, LogKind, Removed};
 const NOTE: &str = "removed.json";
 /// More than any note.
 const NOTE_BYTES_MAX: u64 = 4 * 1024;
-
-/// Deeper than any folder that is set aside with a log.
-const DESTROYED_DEPTH_MAX: usize = 8;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -110,29 +108,9 @@ pub(super) fn destroy(files: &Files, removed: &Removed) -> Result<(), StoreError
     files.check_lock()?;
     let (folder, path) = (folder_of(files, removed), log_in(files, removed));
     find(files, removed)?;
-    if let Some(output) = files.work_dir.output_of(&removed.log) {
-        match files.disk.stat(&output) {
-            Ok(_) => destroy_folder(files, &output, DESTROYED_DEPTH_MAX)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(IoFailure::of("look at", &output)(error).into()),
-        }
-    }
+    destroy::output(&*files.disk, &files.work_dir, &removed.log)?;
     files.disk.unlink(&path).map_err(files.failed(&removed.log, "delete"))?;
-    Ok(destroy_folder(files, &folder, DESTROYED_DEPTH_MAX)?)
-}
-
-/// Destroys a folder with all that was set aside in it. Links are not followed.
-fn destroy_folder(files: &Files, folder: &Path, depth: usize) -> Result<(), IoFailure> {
-    let entries = files.disk.entries(folder).map_err(IoFailure::of("list", folder))?;
-    for entry in entries {
-        let path = folder.join(entry.name);
-        if entry.kind == EntryKind::Folder && depth > 0 {
-            destroy_folder(files, &path, depth - 1)?;
-        } else {
-            files.disk.unlink(&path).map_err(IoFailure::of("delete", &path))?;
-        }
-    }
-    files.disk.remove_folder(folder).map_err(IoFailure::of("delete the folder", folder))
+    Ok(destroy::folder(&*files.disk, &folder)?)
 }
 
 fn folder_of(files: &Files, removed: &Removed) -> PathBuf {

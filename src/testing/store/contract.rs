@@ -127,7 +127,7 @@ pub(super) async fn check_removed(store: &Arc<dyn LogStore>, expected: &[Removed
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{jsonl, memory};
+    use crate::store::{jsonl, memory, sqlite};
     use crate::testing::store::{Home, memory_store};
     use std::fs::OpenOptions;
     use std::io::Write as _;
@@ -163,6 +163,24 @@ mod tests {
         Jsonl(Home::new(), jsonl::Options { sync, ..jsonl::Options::default() })
     }
 
+    struct Sqlite(Home, sqlite::Options);
+
+    impl Subject for Sqlite {
+        fn store(&self) -> Arc<dyn LogStore> {
+            Arc::new(self.0.database(self.1))
+        }
+    }
+
+    impl Reopens for Sqlite {
+        fn reopened(&self) -> Arc<dyn LogStore> {
+            self.store()
+        }
+    }
+
+    fn sqlite(sync: crate::store::seam::SyncMode) -> Sqlite {
+        Sqlite(Home::new(), sqlite::Options { sync, ..sqlite::Options::default() })
+    }
+
     mod in_memory {
         use super::*;
         store_contract!(every memory_store());
@@ -187,5 +205,26 @@ mod tests {
         use super::*;
         use crate::store::seam::SyncMode;
         store_contract!(every jsonl(SyncMode::Always));
+    }
+
+    mod in_sqlite {
+        use super::*;
+        use crate::store::seam::SyncMode;
+        store_contract!(every sqlite(SyncMode::Barrier));
+        store_contract!(reopens sqlite(SyncMode::Barrier));
+    }
+
+    mod in_sqlite_that_is_never_synced {
+        use super::*;
+        use crate::store::seam::SyncMode;
+        store_contract!(every sqlite(SyncMode::Never));
+        store_contract!(reopens sqlite(SyncMode::Never));
+    }
+
+    mod in_sqlite_that_is_always_synced {
+        use super::*;
+        use crate::store::seam::SyncMode;
+        store_contract!(every sqlite(SyncMode::Always));
+        store_contract!(reopens sqlite(SyncMode::Always));
     }
 }

@@ -9,6 +9,7 @@ use crate::store::error::StoreError;
 use crate::store::jsonl::Options;
 use crate::store::log::{LogId, LogKind, Record, Removed};
 use crate::store::seam::{Durability, LogStore, LogWriter, SyncMode};
+use crate::store::sqlite;
 use crate::testing::store::{Home, memory_store, records, turn};
 
 /// So few logs that operations meet.
@@ -325,6 +326,8 @@ proptest! {
             let cache = CacheBounds { logs_max: 2, bytes_max: 1_500 };
             let options = Options { sync: SyncMode::Barrier, cache, ..Options::default() };
             check(Home::new().store(options), &ops).await;
+            let options = sqlite::Options { sync: SyncMode::Never, cache };
+            check(Home::new().database(options), &ops).await;
         });
     }
 }

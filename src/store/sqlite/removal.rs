@@ -1,0 +1,127 @@
+//! Taking logs out and putting them back: their rows move to tables of their own.
+
+use rusqlite::{OptionalExtension as _, Transaction, params};
+
+use crate::base::clock::Timestamp;
+use crate::store::error::StoreError;
+use crate::store::log::{Inspection, LogKind, Removed};
+use crate::store::sqlite::failure::Failure;
+use crate::store::sqlite::rows::{self, Head, Read, place};
+
+/// Takes a log out, with the text of a turn that was streaming.
+pub(super) fn remove(transaction: &Transaction<'_>, removed: &Removed) -> Result<(), Failure> {
+    let (kind, id) = (removed.log.kind().as_str(), removed.log.id());
+    let moved = transaction.execute(
+        "INSERT INTO removed
+             (key, removed_at, log_kind, log_id, incarnation, revision, records, first)
+         SELECT ?, ?, log_kind, log_id, incarnation, revision, records, first
+         FROM logs WHERE log_kind = ? AND log_id = ?",
+        params![removed.key, removed.at.ms(), kind, id],
+    )?;
+    if moved == 0 {
+        return Err(StoreError::NotFound(place(&removed.log)).into());
+    }
+    let removal = transaction.last_insert_rowid();
+    transaction.execute(
+        "INSERT INTO removed_records (removal, seq, type, ts, data)
+         SELECT ?, seq, type, ts, data FROM records WHERE log_kind = ? AND log_id = ?",
+        params![removal, kind, id],
+    )?;
+    transaction.execute("DELETE FROM records WHERE log_kind = ? AND log_id = ?", [kind, id])?;
+    transaction.execute("DELETE FROM logs WHERE log_kind = ? AND log_id = ?", [kind, id])?;
+    give_live_text(transaction, removed, [&removed.key, id])
+}
+
+/// What can be restored, oldest removal first.
+pub(super) fn removed(transaction: &Transaction<'_>) -> Result<Vec<Removed>, Failure> {
+    let mut statement = transaction.prepare_cached(
+        "SELECT log_kind, log_id, removed_at, key FROM removed ORDER BY removed_at, key",
+    )?;
+    let mut rows = statement.query([])?;
+    let mut all = Vec::new();
+    while let Some(row) = rows.next()? {
+        let kinds = [LogKind::Session, LogKind::Turn];
+        let kind: String = row.get(0)?;
+        let kind = kinds.into_iter().find(|known| known.as_str() == kind);
+        // Rows that name no log are somebody else's.
+        let Some(log) = kind.and_then(|kind| rows::id_of(kind, row.get_ref(1).ok()?)) else {
+            continue;
+        };
+        all.push(Removed { log, at: Timestamp::from_ms(row.get(2)?), key: row.get(3)? });
+    }
+    Ok(all)
+}
+
+/// Reads a removed log.
+pub(super) fn inspect(
+    transaction: &Transaction<'_>,
+    removed: &Removed,
+) -> Result<Inspection, Failure> {
+    let found = transaction
+        .query_row(
+            &format!("SELECT {}, number FROM removed WHERE key = ?", Head::COLUMNS),
+            [&removed.key],
+            |row| Ok((rows::head_and_first(row)?, row.get::<_, i64>(5)?)),
+        )
+        .optional()?;
+    let ((head, first), number) = found.ok_or_else(|| StoreError::NotFound(place(&removed.log)))?;
+    let mut statement = transaction
+        .prepare_cached("SELECT seq, data FROM removed_records WHERE removal = ? ORDER BY seq")?;
+    let text = rows::text(&removed.log, head, &mut statement, [number])?;
+    Ok(Read::new(text, first).inspection(&removed.log)?)
+}
+
+/// The number of a removal that is still there.
+pub(super) fn find(transaction: &Transaction<'_>, removed: &Removed) -> Result<i64, Failure> {
+    transaction
+        .query_row("SELECT number FROM removed WHERE key = ?", [&removed.key], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| StoreError::NotFound(place(&removed.log)).into())
+}
+
+/// Puts a log back under its old name.
+pub(super) fn restore(transaction: &Transaction<'_>, removed: &Removed) -> Result<(), Failure> {
+    let number = find(transaction, removed)?;
+    let (kind, id) = (removed.log.kind().as_str(), removed.log.id());
+    let moved = transaction.execute(
+        "INSERT INTO logs (log_kind, log_id, incarnation, revision, records, first)
+         SELECT log_kind, log_id, incarnation, revision, records, first
+         FROM removed WHERE number = ? ON CONFLICT DO NOTHING",
+        [number],
+    )?;
+    if moved == 0 {
+        return Err(StoreError::AlreadyExists(place(&removed.log)).into());
+    }
+    transaction.execute(
+        "INSERT INTO records (log_kind, log_id, seq, type, ts, data)
+         SELECT ?, ?, seq, type, ts, data FROM removed_records WHERE removal = ?",
+        params![kind, id, number],
+    )?;
+    forget(transaction, number)?;
+    give_live_text(transaction, removed, [id, &removed.key])
+}
+
+/// Destroys a removed log for good.
+pub(super) fn destroy(transaction: &Transaction<'_>, removed: &Removed) -> Result<(), Failure> {
+    forget(transaction, find(transaction, removed)?)?;
+    transaction.execute("DELETE FROM live_text WHERE owner = ?", [&removed.key])?;
+    Ok(())
+}
+
+fn forget(transaction: &Transaction<'_>, number: i64) -> Result<(), Failure> {
+    transaction.execute("DELETE FROM removed_records WHERE removal = ?", [number])?;
+    transaction.execute("DELETE FROM removed WHERE number = ?", [number])?;
+    Ok(())
+}
+
+/// Gives what was streamed of a turn to another owner: `[to, from]`.
+fn give_live_text(
+    transaction: &Transaction<'_>,
+    removed: &Removed,
+    owners: [&str; 2],
+) -> Result<(), Failure> {
+    if removed.log.kind() == LogKind::Turn {
+        transaction.execute("UPDATE live_text SET owner = ? WHERE owner = ?", owners)?;
+    }
+    Ok(())
+}
