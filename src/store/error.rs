@@ -299,6 +299,9 @@ impl StoreError {
             | Self::Changed { .. }
             | Self::LockLost(_)
             | Self::Stalled { .. }
+            | Self::Overtaken { .. }
+            | Self::Unsupported { .. }
+            | Self::Damaged { .. }
             | Self::Ending(_) => None,
         }
     }
