@@ -7,17 +7,19 @@
 //!
 //! From below: [`disk`] is every file operation, so that a test can make any of them fail; [`log`] and
 //! [`error`] are the words; [`seam`] the traits; then the backends; then the typed repositories.
-//! Beside them stand [`live_text`], [`scratch`], [`lock`] and [`work_dir`].
+//! Beside them stand [`live_text`], [`scratch`], [`lock`], [`work_dir`] and [`format`], which keeps the
+//! logs of a work directory in one form.
 //!
 //! How more fits in:
 //!
-//! - **Another format in files** (frames that are compressed and checked) differs in how records
-//!   become bytes, how bytes become records and a torn end, and in the suffix of the names. Lists,
-//!   publication, removal, ownership and the proof of what is on the device stay as they are: an end
-//!   ([`jsonl`]'s `append`) takes whole encoded batches.
+//! - **Another encoding in files** beside lines and [`frames`] differs in how records become bytes, how
+//!   bytes become records and a torn end, and in the suffix of the names: an arm in each function of
+//!   [`jsonl::Encoding`]. Lists, publication, removal, ownership and the proof of what is on the device
+//!   stay as they are: an end ([`jsonl`]'s `append`) takes whole encoded batches.
 //! - **A database** is a backend of its own beside [`memory`]: `locate` gives `None`, a revision is
 //!   the database's identity, the log's incarnation and a counter, `removed` are rows, and
-//!   [`scan`](seam::LogStore::scan) reads on a connection of the calling thread.
+//!   [`scan`](seam::LogStore::scan) reads on a connection of the calling thread. It is one more
+//!   [`format::Format`].
 //! - **A coordinator** (one queue for each log, batches that wait join, what failed is held and tried
 //!   again) is a [`LogStore`](seam::LogStore) around another. It rests on two promises: a failed append
 //!   left nothing, and the same batch may be given again.
@@ -29,6 +31,8 @@ pub(crate) mod blocking;
 pub mod cache;
 pub mod disk;
 pub mod error;
+pub mod format;
+pub mod frames;
 pub mod jsonl;
 pub mod live_text;
 pub mod lock;
