@@ -38,7 +38,7 @@ impl App {
         let feed = Feed {
             changes: sessions.index().follow(),
             troubles: sessions.follow_trouble(),
-            set_aside: self.graph.files.follow_set_aside(),
+            set_aside: self.graph.storage.follow_set_aside(),
             known: HashSet::new(),
             scanned: false,
             began: self.graph.clock.elapsed(),

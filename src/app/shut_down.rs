@@ -32,7 +32,7 @@ impl App {
     pub async fn shut_down(&self) -> Result<(), LeaveError> {
         let last = async {
             let unsaved: usize = self.wait_for(Keep::Done).await;
-            self.graph.store.flush(None).await?;
+            self.graph.storage.logs.flush(None).await?;
             if let Err(error) = self.run_mark.clear(&self.graph.scratch).await {
                 tracing::warn!(%error, "the next start will say that this run ended badly");
             }

@@ -32,7 +32,7 @@ pub enum Format {
 pub enum FormatError {
     /// They are kept in another one.
     #[error(
-        "the sessions in {} are kept as {found:?} ({} is one of them), but storage.format asks for \
+        "the sessions in {} are kept as {found:?} (see {}), but storage.format asks for \
          {asked:?}; {}",
         root.display(), evidence.display(), remedy(*found),
         found = found.name(), asked = asked.name()
@@ -272,7 +272,7 @@ mod tests {
                 for refused in [claimed(&home, asked), looked_at(&home, asked)] {
                     let refused = refused.expect_err("another form").to_string();
                     let expected = format!(
-                        "the sessions in {} are kept as \"{found}\" ({} is one of them), but \
+                        "the sessions in {} are kept as \"{found}\" (see {}), but \
                          storage.format asks for \"{asked}\"; set storage.format = \"{found}\" in \
                          the configuration",
                         home.work_dir().root().display(),
