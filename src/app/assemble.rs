@@ -111,6 +111,7 @@ impl WorkPlace {
         let dir = WorkDir::new(loaded.paths.work_dir.path.clone())?;
         let configured = loaded.config.storage;
         let (format, sync) = (storage::format(configured.format), sync_mode(configured.sync));
+        let process = std::process::id();
         let lock = match access {
             Access::ReadOnly => {
                 format::check(&RealDisk, &dir, format)?;
@@ -118,14 +119,14 @@ impl WorkPlace {
             }
             Access::OwnTurns => {
                 dir.prepare(&RealDisk)?;
-                format::claim(&RealDisk, &dir, format, sync)?;
+                format::claim(&RealDisk, &dir, format, sync, process)?;
                 None
             }
             Access::Full => {
                 dir.prepare(&RealDisk)?;
                 let disk = Arc::new(RealDisk);
-                let lock = InstanceLock::acquire(disk, &dir, std::process::id(), system.now())?;
-                format::claim(&RealDisk, &dir, format, sync)?;
+                let lock = InstanceLock::acquire(disk, &dir, process, system.now())?;
+                format::claim(&RealDisk, &dir, format, sync, process)?;
                 Some(Arc::new(lock))
             }
         };

@@ -2,6 +2,7 @@
 //! file says which; where it is missing, the logs themselves do.
 
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::store::atomic;
@@ -117,7 +118,7 @@ pub fn check(disk: &dyn Disk, work_dir: &WorkDir, asked: Format) -> Result<(), F
 }
 
 /// Checks that logs may be written in this form, and says so for everybody who comes later. Of a work
-/// directory that has been prepared.
+/// directory that has been prepared; several processes may do this at once.
 ///
 /// # Errors
 /// [`FormatError`].
@@ -126,12 +127,14 @@ pub fn claim(
     work_dir: &WorkDir,
     asked: Format,
     sync: SyncMode,
+    process: u32,
 ) -> Result<(), FormatError> {
     match kept(disk, work_dir, asked)? {
         Kept::Said => Ok(()),
         Kept::Unsaid => {
-            let mark = format!("{asked}\n");
-            Ok(atomic::replace(disk, &work_dir.format_file(), mark.as_bytes(), sync)?)
+            let (path, mark) = (work_dir.format_file(), format!("{asked}\n"));
+            let temporary = path.with_file_name(format!(".format.{process}.tmp"));
+            Ok(atomic::replace_by(disk, &temporary, &path, mark.as_bytes(), sync)?)
         }
     }
 }
@@ -157,8 +160,10 @@ fn kept(disk: &dyn Disk, work_dir: &WorkDir, asked: Format) -> Result<Kept, Form
 /// What the file says, if it is there and says anything.
 fn mark(disk: &dyn Disk, work_dir: &WorkDir) -> Result<Option<Format>, FormatError> {
     let path = work_dir.format_file();
-    let bytes =
-        disk::read_small(disk, &path, MARK_BYTES_MAX).map_err(IoFailure::of("read", &path))?;
+    let bytes = match disk::read_small(disk, &path, MARK_BYTES_MAX) {
+        Err(error) if is_not_there(&error) => None,
+        bytes => bytes.map_err(IoFailure::of("read", &path))?,
+    };
     let said = String::from_utf8_lossy(&bytes.unwrap_or_default()).trim().to_owned();
     if said.is_empty() {
         return Ok(None);
@@ -197,7 +202,7 @@ fn find_below(
     suffix: &str,
 ) -> Result<Option<PathBuf>, IoFailure> {
     let entries = match disk.entries(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if is_not_there(&error) => return Ok(None),
         entries => entries.map_err(IoFailure::of("list", folder))?,
     };
     let is_log = |name: &str| {
@@ -218,6 +223,11 @@ fn find_below(
     Ok(None)
 }
 
+/// Whether there is nothing; also where the work directory is no folder, which others tell.
+fn is_not_there(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,7 +241,7 @@ mod tests {
     }
 
     fn claimed(home: &Home, asked: Format) -> Result<(), FormatError> {
-        claim(&home.disk, &home.work_dir(), asked, SyncMode::Barrier)
+        claim(&home.disk, &home.work_dir(), asked, SyncMode::Barrier, 7)
     }
 
     fn looked_at(home: &Home, asked: Format) -> Result<(), FormatError> {
@@ -262,8 +272,7 @@ mod tests {
 
     #[tokio::test]
     async fn another_form_is_refused_with_what_was_found_and_what_to_do() {
-        for (found, asked) in
-            [(Format::Jsonl, Format::JsonlZst), (Format::JsonlZst, Format::Jsonl)]
+        for (found, asked) in [(Format::Jsonl, Format::JsonlZst), (Format::JsonlZst, Format::Jsonl)]
         {
             let home = with_a_log(found).await;
             let log = home.store(options(found)).locate(&turn(0)).expect("a file").path;
@@ -286,6 +295,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn of_many_that_come_at_once_none_is_in_the_others_way() {
+        let home = Home::new();
+        std::thread::scope(|scope| {
+            for process in 0..8 {
+                let (disk, work_dir) = (home.disk.clone(), home.work_dir());
+                scope.spawn(move || {
+                    let asked = Format::JsonlZst;
+                    claim(&disk, &work_dir, asked, SyncMode::Barrier, process).expect("free");
+                });
+            }
+        });
+        assert_eq!(marked(&home).as_deref(), Some("jsonl-zst\n"));
+        let left = fs::read_dir(home.work_dir().storage()).expect("there").count();
+        assert_eq!(left, 3, "the mark and the folders of the logs");
+    }
+
     #[tokio::test]
     async fn what_was_deleted_and_can_be_restored_counts() {
         let home = with_a_log(Format::JsonlZst).await;
@@ -303,7 +329,8 @@ mod tests {
         fs::write(home.work_dir().format_file(), "tablets\n").expect("a newer program");
         for asked in Format::ALL {
             let refused = claimed(&home, asked);
-            let unknown = matches!(&refused, Err(FormatError::Unknown { said, .. }) if said == "tablets");
+            let unknown =
+                matches!(&refused, Err(FormatError::Unknown { said, .. }) if said == "tablets");
             assert!(unknown, "{refused:?}");
         }
         assert_eq!(marked(&home).as_deref(), Some("tablets\n"));

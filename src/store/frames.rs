@@ -59,9 +59,9 @@ pub fn encode(lines: &[u8]) -> Result<Vec<u8>, FrameFault> {
 fn encode_within(mut lines: &[u8], bytes_max: usize) -> Result<Vec<u8>, FrameFault> {
     let mut frames = Vec::new();
     while !lines.is_empty() {
-        let fits = lines.get(..bytes_max).map_or(lines.len(), |head| {
-            memchr::memrchr(b'\n', head).map_or(0, |end| end + 1)
-        });
+        let fits = lines
+            .get(..bytes_max)
+            .map_or(lines.len(), |head| memchr::memrchr(b'\n', head).map_or(0, |end| end + 1));
         if fits == 0 {
             let line = memchr::memchr(b'\n', lines).map_or(lines.len(), |end| end + 1);
             return Err(FrameFault::TooLong { declared: line as u64 });
@@ -184,8 +184,7 @@ fn decompress(
     text: &mut Vec<u8>,
 ) -> Result<(), FrameFault> {
     let start = text.len();
-    text.try_reserve(frame.content)
-        .map_err(|_| FrameFault::NoMemory { bytes: frame.content })?;
+    text.try_reserve(frame.content).map_err(|_| FrameFault::NoMemory { bytes: frame.content })?;
     text.resize(start + frame.content, 0);
     let content = text.get_mut(start..).unwrap_or_default();
     let frame_bytes = bytes.get(..frame.size).unwrap_or_default();

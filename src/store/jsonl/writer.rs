@@ -52,7 +52,8 @@ impl LogWriter for Writer {
             (Arc::clone(&self.files), Arc::clone(&self.live), Arc::clone(&self.claim));
         blocking(&self.files.tasks, move || {
             let bytes = files.options.encoding.encode(lines, tail.size());
-            let bytes = bytes.map_err(|why| files.unmade(claim.log(), live.acked().records, why))?;
+            let bytes =
+                bytes.map_err(|why| files.unmade(claim.log(), live.acked().records, why))?;
             let acked = tail.append(&files, Batch { bytes: &bytes, records }, durability)?;
             live.acknowledge(acked);
             // The end first: whoever lets go of the log looks at it.

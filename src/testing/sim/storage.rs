@@ -11,10 +11,10 @@ use crate::base::id::EventIds;
 use crate::base::tasks::Tasks;
 use crate::sessions::waiting::Waiting;
 use crate::sessions::waiting::memory::Memory;
+use crate::store::jsonl::Encoding;
 use crate::store::live_text::{self, LiveText};
 use crate::store::log::{LogId, Record};
 use crate::store::seam::{Durability, LogStore};
-use crate::store::jsonl::Encoding;
 use crate::store::{jsonl, memory};
 use crate::testing::clock::HandClock;
 use crate::testing::sim::gated::{GatedText, GatedWaiting};
@@ -78,8 +78,7 @@ impl Storage {
             Medium::Files(home, encoding) => {
                 let parts = jsonl::Parts { tasks: tasks.clone(), ..home.parts() };
                 let disk = Arc::clone(&parts.disk);
-                let store =
-                    jsonl::Store::new(home.work_dir(), parts, in_encoding(*encoding));
+                let store = jsonl::Store::new(home.work_dir(), parts, in_encoding(*encoding));
                 let live = live_text::Files::new(disk, home.work_dir(), tasks.clone());
                 (Arc::new(store), Arc::new(live))
             }
@@ -137,7 +136,8 @@ impl Storage {
                     let lines = batch.iter().flat_map(|it| [it.as_bytes(), b"\n"].concat());
                     let bytes = encoded(*encoding, &lines.collect::<Vec<u8>>());
                     let kept = bytes.get(..seed.below(bytes.len() + 1)).unwrap_or_default();
-                    let file = std::fs::OpenOptions::new().append(true).open(home.file_in(*encoding, log));
+                    let file =
+                        std::fs::OpenOptions::new().append(true).open(home.file_in(*encoding, log));
                     file.expect("the log is there").write_all(kept).expect("there is room");
                 }
             }

@@ -160,7 +160,8 @@ async fn zeros_and_half_a_batch_behind_a_log_are_torn() {
         // A few zeros might be the end of the batch itself.
         let behind = [0, 4, 5, 512, 4096].map(|zeros| vec![0; zeros]);
         let heads = [&half[..half.len() / 2], &half[..]];
-        let halves = heads.into_iter().flat_map(|head| behind.each_ref().map(|it| [head, it].concat()));
+        let halves =
+            heads.into_iter().flat_map(|head| behind.each_ref().map(|it| [head, it].concat()));
         for tail in alone.into_iter().chain(halves) {
             let store = log.store_of(&[&log.bytes[..], &tail].concat());
             let read = store.inspect(&turn(0)).await.expect("readable");
