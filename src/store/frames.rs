@@ -9,6 +9,9 @@
 pub mod fault;
 pub mod walk;
 
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use zstd::zstd_safe::{
     CCtx, CParameter, DCtx, InBuffer, OutBuffer, compress_bound, get_error_name,
 };
@@ -16,7 +19,38 @@ use zstd::zstd_safe::{
 use crate::store::frames::fault::{Broken, FrameFault};
 use crate::store::frames::walk::{CHECKSUM_BYTES, FRAME_BYTES_MAX, Frame, MAGIC, Walk, walk};
 
+/// Of what a session appends, 2 KB a batch, this makes 40 % in 30 µs; level 1 makes 41 % in the same time,
+/// 9 and 12 make 38 % in five and twelve times that. Of a log that is written at once it makes 22 %.
 const LEVEL: i32 = 3;
+
+/// How many decoders wait for their next log: more threads than read logs at once.
+const DECODERS_MAX: usize = 16;
+
+/// Decoders that are used again: making one takes three times as long as a log of one frame does.
+#[derive(Default)]
+pub struct Decoders(Mutex<Vec<DCtx<'static>>>);
+
+impl Decoders {
+    fn with<T>(&self, work: impl FnOnce(&mut DCtx<'static>) -> T) -> T {
+        let mut decoder = self.idle().pop().unwrap_or_else(DCtx::create);
+        let done = work(&mut decoder);
+        let mut idle = self.idle();
+        if idle.len() < DECODERS_MAX {
+            idle.push(decoder);
+        }
+        done
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<DCtx<'static>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Decoders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Decoders").field(&self.idle().len()).finish()
+    }
+}
 
 /// The bytes of a log, as far as they are whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,18 +126,19 @@ fn compress(content: &[u8], frames: &mut Vec<u8>) -> Result<(), FrameFault> {
 ///
 /// # Errors
 /// [`Broken`] with the first frame that is damaged.
-pub fn decode(bytes: &[u8]) -> Result<Decoded, Broken> {
+pub fn decode(bytes: &[u8], decoders: &Decoders) -> Result<Decoded, Broken> {
+    decoders.with(|decoder| decode_with(bytes, decoder))
+}
+
+fn decode_with(bytes: &[u8], decoder: &mut DCtx<'_>) -> Result<Decoded, Broken> {
     let (mut text, mut whole, mut line) = (Vec::new(), 0, 1);
-    let mut decoder = None;
+    // As much as is asked for below, at once; if that is not to be had, it is told there.
+    text.try_reserve_exact(declared(bytes)).ok();
     while let Some(rest @ [_, ..]) = bytes.get(whole..) {
         let (start, offset) = (text.len(), whole as u64);
         let broken = move |why| Broken { line, offset, why };
         let found = match walk(rest) {
             Ok(Walk::Whole(frame)) => {
-                if decoder.is_none() {
-                    text.try_reserve_exact(declared(rest)).ok();
-                }
-                let decoder = decoder.get_or_insert_with(DCtx::create);
                 decompress(decoder, rest, frame, &mut text).map(|()| Some(frame))
             }
             Ok(Walk::Cut) => Ok(None),
@@ -133,7 +168,7 @@ pub fn decode(bytes: &[u8]) -> Result<Decoded, Broken> {
 ///
 /// # Errors
 /// What is wrong with the first frame.
-pub fn first(bytes: &[u8]) -> Result<First, FrameFault> {
+pub fn first(bytes: &[u8], decoders: &Decoders) -> Result<First, FrameFault> {
     let frame = match walk(bytes) {
         Ok(Walk::Whole(frame)) => frame,
         Ok(Walk::Cut) => return Ok(First::GoesOn),
@@ -142,7 +177,7 @@ pub fn first(bytes: &[u8]) -> Result<First, FrameFault> {
         Err(why) => return Err(why),
     };
     let mut line = Vec::new();
-    decompress(&mut DCtx::create(), bytes, frame, &mut line)?;
+    decoders.with(|decoder| decompress(decoder, bytes, frame, &mut line))?;
     let ends = memchr::memchr(b'\n', &line);
     if ends.map(|end| end + 1) == Some(line.len()) {
         Ok(First::Line(line))

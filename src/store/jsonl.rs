@@ -40,6 +40,7 @@ use crate::base::tasks::Tasks;
 use crate::store::blocking::blocking;
 use crate::store::disk::Disk;
 use crate::store::error::{FlushError, StoreError};
+use crate::store::frames::Decoders;
 use crate::store::jsonl::append::Batch;
 use crate::store::jsonl::files::Files;
 use crate::store::jsonl::live::{Claim, Live, Taken};
@@ -83,6 +84,7 @@ impl Store {
             disk,
             work_dir,
             options,
+            decoders: Decoders::default(),
             tasks,
             lock,
             clock,

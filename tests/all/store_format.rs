@@ -56,10 +56,11 @@ fn every_command_refuses_another_form_than_the_sessions_have_and_changes_nothing
         cli.configure(&format!("[storage]\nformat = \"{asked}\"\n"));
         let before = tree(&cli.work_dir());
         let said = [
-            &format!("are kept as \"{kept}\"")[..],
-            &format!("storage.format asks for \"{asked}\""),
-            &format!("set storage.format = \"{kept}\" in the configuration"),
+            format!("are kept as \"{kept}\""),
+            format!("storage.format asks for \"{asked}\""),
+            format!("set storage.format = \"{kept}\" in the configuration"),
         ];
+        let said = said.each_ref().map(String::as_str);
         for arguments in
             [&["run", "hello"][..], &["sessions", "list"], &["sessions", "list", "--deleted"]]
         {

@@ -2,6 +2,14 @@
 
 use super::*;
 
+fn decode(bytes: &[u8]) -> Result<Decoded, Broken> {
+    super::decode(bytes, &Decoders::default())
+}
+
+fn first(bytes: &[u8]) -> Result<First, FrameFault> {
+    super::first(bytes, &Decoders::default())
+}
+
 /// Three frames, of one, two and one line.
 fn log() -> (Vec<u8>, Vec<u8>) {
     let lines = b"{\"first\":1}\n{\"n\":2}\n{\"n\":3}\n".to_vec();
@@ -145,4 +153,18 @@ fn whole_lines_of_a_cut_frame_are_recovered_as_far_as_they_decode() {
     assert_eq!(recover(b""), b"");
     assert_eq!(recover(b"no frame"), b"");
     assert_eq!(recover(&[0; 64]), b"");
+}
+
+#[test]
+fn a_decoder_that_met_damage_reads_the_next_log_as_a_new_one_would() {
+    let ((bytes, text), decoders) = (log(), Decoders::default());
+    let whole = bytes.len();
+    for at in 0..whole {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x55;
+        super::decode(&damaged, &decoders).ok();
+        let sound = super::decode(&bytes, &decoders);
+        assert_eq!(sound.as_ref().map(|it| (&it.text, it.whole)), Ok((&text, whole)), "{at}");
+    }
+    assert_eq!(format!("{decoders:?}"), "Decoders(1)");
 }

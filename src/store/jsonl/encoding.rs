@@ -4,8 +4,8 @@
 use bytes::Bytes;
 
 use crate::store::error::Corruption;
-use crate::store::frames;
 use crate::store::frames::fault::{Broken, FrameFault};
+use crate::store::frames::{self, Decoders};
 use crate::store::log::{LogText, Record, Revision, Torn};
 
 /// How records stand in a file.
@@ -62,11 +62,16 @@ impl Encoding {
     }
 
     /// The text of a log, without its torn end.
-    pub(super) fn decode(self, bytes: Vec<u8>, revision: Revision) -> Result<LogText, Damage> {
+    pub(super) fn decode(
+        self,
+        bytes: Vec<u8>,
+        revision: Revision,
+        decoders: &Decoders,
+    ) -> Result<LogText, Damage> {
         match self {
             Self::Lines => Ok(LogText::new(Bytes::from(bytes), revision)),
             Self::Frames => {
-                let decoded = frames::decode(&bytes).map_err(|broken| {
+                let decoded = frames::decode(&bytes, decoders).map_err(|broken| {
                     let Broken { line, offset, why } = broken;
                     Damage { line, why: frame(offset, why) }
                 })?;
@@ -78,13 +83,17 @@ impl Encoding {
     }
 
     /// The first record of a log, of which these are the first bytes; `None` if it goes beyond them.
-    pub(super) fn first(self, bytes: Vec<u8>) -> Result<Option<Record>, Corruption> {
+    pub(super) fn first(
+        self,
+        bytes: Vec<u8>,
+        decoders: &Decoders,
+    ) -> Result<Option<Record>, Corruption> {
         let line = match self {
             Self::Lines => {
                 let end = memchr::memchr(b'\n', &bytes);
                 end.map(|end| Bytes::from(bytes).slice(..end))
             }
-            Self::Frames => match frames::first(&bytes).map_err(|why| frame(0, why))? {
+            Self::Frames => match frames::first(&bytes, decoders).map_err(|why| frame(0, why))? {
                 frames::First::GoesOn => None,
                 frames::First::Line(mut line) => {
                     line.pop();

@@ -13,6 +13,7 @@ use crate::base::clock::{Clock, Entropy};
 use crate::base::tasks::Tasks;
 use crate::store::disk::{Disk, DiskFile, Stat};
 use crate::store::error::{Corruption, IoFailure, Place, StoreError};
+use crate::store::frames::Decoders;
 use crate::store::jsonl::options::Options;
 use crate::store::lock::InstanceLock;
 use crate::store::log::{LogId, LogKind, Revision, SetAside};
@@ -29,6 +30,7 @@ pub(super) struct Files {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) work_dir: WorkDir,
     pub(super) options: Options,
+    pub(super) decoders: Decoders,
     pub(super) tasks: Tasks,
     pub(super) lock: Option<Arc<InstanceLock>>,
     pub(super) clock: Arc<dyn Clock>,

@@ -60,7 +60,7 @@ pub(super) fn read_at(files: &Files, place: &Place, extent: Extent) -> Result<Lo
     if found < size {
         return Err(StoreError::Changed { place: place.clone(), expected: size, found });
     }
-    let text = files.options.encoding.decode(bytes, revision);
+    let text = files.options.encoding.decode(bytes, revision, &files.decoders);
     let text = text.map_err(|Damage { line, why }| corrupt(place, line, why))?;
     match text.torn {
         // A log without one whole record is corrupt and not torn.
@@ -89,7 +89,7 @@ pub(super) fn snapshot(files: &Files, log: &LogId) -> Result<Snapshot, StoreErro
     let mut wanted = FIRST_READ_BYTES.min(stat.size);
     loop {
         let bytes = disk::read(&*file, 0, wanted).map_err(files.failed(log, "read"))?;
-        let first = files.options.encoding.first(bytes);
+        let first = files.options.encoding.first(bytes, &files.decoders);
         if let Some(first) = first.map_err(|why| corrupt(&files.place(log), 1, why))? {
             return Ok(Snapshot { log: log.clone(), first, revision: revision_of(&stat) });
         }

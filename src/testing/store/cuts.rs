@@ -1,5 +1,6 @@
 //! Logs in files, cut and flipped everywhere.
 
+use std::fmt::Debug;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -48,8 +49,8 @@ impl Log {
     fn whole(&self, bytes: &[u8]) -> (usize, usize) {
         match self.encoding {
             Encoding::Lines => {
-                let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-                (bytes.iter().filter(|byte| **byte == b'\n').count(), end)
+                let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+                ends.fold((0, 0), |(lines, _), (end, _)| (lines + 1, end + 1))
             }
             Encoding::Frames => {
                 let whole = self.ends.iter().rfind(|(end, _)| *end <= bytes.len());
@@ -183,7 +184,7 @@ async fn noise_behind_a_log_is_torn_or_told_and_never_a_record() {
         let log = Log::new(encoding).await;
         let mut bits = 1_u64;
         for round in 0..300 {
-            let tail: Vec<u8> = (0..1 + round % 40)
+            let tail: Vec<u8> = (0..=round % 40)
                 .map(|_| {
                     bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     (bits >> 56) as u8
@@ -372,7 +373,7 @@ async fn what_stands_beside_a_log_goes_and_comes_back_with_it() {
 }
 
 /// The files in the folder of the log, with their bytes, times and modes.
-fn tree(log: &Log) -> Vec<(PathBuf, Vec<u8>, (i64, i64), u32)> {
+fn tree(log: &Log) -> Vec<impl Ord + Debug> {
     let folder = log.path().parent().expect("a folder").to_path_buf();
     let mut files: Vec<_> = fs::read_dir(folder)
         .expect("listed")
