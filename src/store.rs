@@ -7,7 +7,7 @@
 //!
 //! From below: [`disk`] is every file operation, so that a test can make any of them fail; [`log`] and
 //! [`error`] are the words; [`seam`] the traits; then the backends; then the typed repositories.
-//! Beside them stand [`live_text`], [`scratch`], [`lock`], [`work_dir`] and [`format`], which keeps the
+//! Beside them stand [`live_text`], [`scratch`], [`lock`], [`work_dir`] and [`mod@format`], which keeps the
 //! logs of a work directory in one form.
 //!
 //! How more fits in:
