@@ -18,6 +18,7 @@ pub mod paged;
 mod perform;
 mod providers;
 mod shut_down;
+mod storage;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ use crate::app::keep::Keep;
 use crate::app::keep::overflow::{Added, Overflow};
 use crate::app::last_run::RunMark;
 use crate::app::notice::{Notice, Refused};
+use crate::app::storage::Storage;
 use crate::base::clock::Clock;
 use crate::base::id::SessionId;
 use crate::base::tasks::Tasks;
@@ -39,11 +41,8 @@ use crate::domain::session::entry::SessionIndexEntry;
 use crate::models::registry::Models;
 use crate::runtime::TurnRuntime;
 use crate::sessions::Sessions;
-use crate::store::coordinate::Coordinator;
-use crate::store::jsonl;
 use crate::store::lock::InstanceLock;
 use crate::store::scratch::Scratch;
-use crate::store::seam::LogStore;
 use crate::store::turn_repo::TurnRepo;
 use crate::store::work_dir::WorkDir;
 
@@ -92,11 +91,7 @@ pub struct Graph {
     keep_deleted_days: u64,
     scratch: Scratch,
     dir: WorkDir,
-    store: Arc<dyn LogStore>,
-    /// The same store as what keeps what the disk did not take.
-    coordinator: Coordinator,
-    /// The files under it.
-    files: jsonl::Store,
+    storage: Storage,
     turn_logs: TurnRepo,
     clock: Arc<dyn Clock>,
     _lock: Option<Arc<InstanceLock>>,

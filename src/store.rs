@@ -7,15 +7,16 @@
 //!
 //! From below: [`disk`] is every file operation, so that a test can make any of them fail; [`log`] and
 //! [`error`] are the words; [`seam`] the traits; then the backends; then [`coordinate`], a store around
-//! another whose writers do not give up; then the typed repositories.
-//! Beside them stand [`live_text`], [`scratch`], [`lock`] and [`work_dir`].
+//! another whose writers do not give up; then the typed repositories. Beside them stand [`live_text`],
+//! [`scratch`], [`lock`], [`work_dir`] and [`mod@format`], which keeps the logs of a work directory in
+//! one form.
 //!
 //! How more fits in:
 //!
-//! - **Another format in files** (frames that are compressed and checked) differs in how records
-//!   become bytes, how bytes become records and a torn end, and in the suffix of the names. Lists,
-//!   publication, removal, ownership and the proof of what is on the device stay as they are: an end
-//!   ([`jsonl`]'s `append`) takes whole encoded batches.
+//! - **Another encoding in files** beside lines and [`frames`] differs in how records become bytes, how
+//!   bytes become records and a torn end, and in the suffix of the names: an arm in each function of
+//!   [`jsonl::Encoding`]. Lists, publication, removal, ownership and the proof of what is on the device
+//!   stay as they are: an end ([`jsonl`]'s `append`) takes whole encoded batches.
 //! - **Conversion, search and salvage** read by [`inspect`](seam::LogStore::inspect) and
 //!   [`snapshots`](seam::LogStore::snapshots), and need nothing of a backend.
 
@@ -26,6 +27,8 @@ pub mod coordinate;
 mod destroy;
 pub mod disk;
 pub mod error;
+pub mod format;
+pub mod frames;
 pub mod jsonl;
 pub mod live_text;
 pub mod lock;

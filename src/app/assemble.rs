@@ -12,6 +12,7 @@ use crate::app::graph;
 use crate::app::keep::{KEEPING_WAITING_MAX, Keeper};
 use crate::app::log::Redactions;
 use crate::app::notice::Notice;
+use crate::app::storage::{self, sync_mode};
 use crate::app::{App, Graph, NOTICES_WAITING_MAX};
 use crate::base::clock::{Clock, Entropy, System};
 use crate::base::tasks::Tasks;
@@ -22,6 +23,7 @@ use crate::domain::permission::pattern::PatternError;
 use crate::models::registry;
 use crate::runtime::hub::{Hub, Interest};
 use crate::store::disk::RealDisk;
+use crate::store::format::{self, FormatError};
 use crate::store::lock::{InstanceLock, LockError};
 use crate::store::work_dir::{WorkDir, WorkDirError};
 use crate::tools::registry::RegistryError;
@@ -69,6 +71,9 @@ pub enum StartError {
     /// Another process holds it.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// The logs are kept in another form than is configured.
+    #[error(transparent)]
+    Format(#[from] FormatError),
     /// The configured model leads nowhere.
     #[error("{origin}: {MODEL_KEY}: {source}")]
     Model {
@@ -99,24 +104,48 @@ impl WorkPlace {
     /// Prepares the work directory, and locks it for full access.
     ///
     /// # Errors
-    /// [`StartError::WorkDir`] and [`StartError::Lock`], which says who holds it.
+    /// [`StartError::WorkDir`], [`StartError::Lock`], which says who holds it, and
+    /// [`StartError::Format`].
     pub fn take(loaded: &Loaded, access: Access) -> Result<Self, StartError> {
         let system = Arc::new(System::new());
         let dir = WorkDir::new(loaded.paths.work_dir.path.clone())?;
+        let configured = loaded.config.storage;
+        let (format, sync) = (storage::format(configured.format), sync_mode(configured.sync));
+        let process = std::process::id();
         let lock = match access {
-            Access::ReadOnly => None,
+            Access::ReadOnly => {
+                format::check(&RealDisk, &dir, format)?;
+                None
+            }
             Access::OwnTurns => {
                 dir.prepare(&RealDisk)?;
+                format::claim(&RealDisk, &dir, format, sync, process)?;
                 None
             }
             Access::Full => {
                 dir.prepare(&RealDisk)?;
                 let disk = Arc::new(RealDisk);
-                let lock = InstanceLock::acquire(disk, &dir, std::process::id(), system.now())?;
+                let lock = InstanceLock::acquire(disk, &dir, process, system.now())?;
+                format::claim(&RealDisk, &dir, format, sync, process)?;
                 Some(Arc::new(lock))
             }
         };
         Ok(Self { dir, access, lock, system })
+    }
+
+    /// Configures the form in which the sessions are kept, for whoever looks at what is there whatever
+    /// was configured.
+    ///
+    /// # Errors
+    /// Why the form that was configured cannot be used.
+    pub fn adopt_format(loaded: &mut Loaded) -> Result<(), StartError> {
+        let dir = WorkDir::new(loaded.paths.work_dir.path.clone())?;
+        let format = &mut loaded.config.storage.format;
+        let checked = format::check(&RealDisk, &dir, storage::format(*format));
+        if let Err(FormatError::Other { found, .. }) = &checked {
+            *format = storage::configured(*found);
+        }
+        Ok(checked?)
     }
 
     /// The clock of the program.

@@ -38,7 +38,7 @@ impl App {
         let feed = Feed {
             changes: sessions.index().follow(),
             troubles: sessions.follow_trouble(),
-            set_aside: self.graph.files.follow_set_aside(),
+            set_aside: self.graph.storage.follow_set_aside(),
             known: HashSet::new(),
             scanned: false,
             began: self.graph.clock.elapsed(),
@@ -92,7 +92,7 @@ impl App {
 
     async fn tell_stalls(&self) {
         let ending = self.graph.tasks.cancel_token().clone();
-        let mut stalls = self.graph.coordinator.follow_stalls();
+        let mut stalls = self.graph.storage.coordinator.follow_stalls();
         loop {
             tokio::select! {
                 biased;

@@ -34,7 +34,7 @@ impl App {
             return Ok(());
         }
         self.wait_for(|done| Keep::SetAside { session, drafts, place: None, done }).await;
-        match self.graph.store.destroy(&removed).await {
+        match self.graph.storage.logs.destroy(&removed).await {
             // Whatever destroys the expired ones was faster.
             Ok(()) | Err(StoreError::NotFound(_)) => Ok(()),
             Err(error) => Err(error.into()),
@@ -59,7 +59,7 @@ impl App {
     /// [`StoreError`] if they cannot be listed.
     pub async fn deleted_sessions(&self) -> Result<Vec<(SessionId, Timestamp)>, StoreError> {
         let mut last = BTreeMap::new();
-        for removed in self.graph.store.removed().await? {
+        for removed in self.graph.storage.logs.removed().await? {
             if removed.log.kind() == LogKind::Session {
                 let session = SessionId::from(removed.log.id());
                 let at = last.entry(session).or_insert(removed.at);
@@ -151,7 +151,7 @@ impl App {
 
     /// Destroys what was deleted longer ago than it is kept.
     pub(super) async fn destroy_expired(&self) {
-        let removed = match self.graph.store.removed().await {
+        let removed = match self.graph.storage.logs.removed().await {
             Ok(removed) => removed,
             Err(error) => {
                 tracing::warn!(%error, "the deleted sessions cannot be listed");
@@ -159,7 +159,7 @@ impl App {
             }
         };
         for removed in removed.iter().filter(|removed| self.is_expired(removed)) {
-            if let Err(error) = self.graph.store.destroy(removed).await {
+            if let Err(error) = self.graph.storage.logs.destroy(removed).await {
                 tracing::warn!(%error, log = %removed.log, "a deleted session cannot be destroyed");
             }
         }

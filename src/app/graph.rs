@@ -13,6 +13,7 @@ use crate::agents::choice::{Chosen, DefaultModel};
 use crate::agents::resolver::Resolver;
 use crate::app::assemble::{StartError, Startup, WorkPlace};
 use crate::app::providers::Providers;
+use crate::app::storage::{Storage, sync_mode};
 use crate::app::{Graph, Origins};
 use crate::base::clock::Clock;
 use crate::base::id::{EventIds, IdSource, Ids};
@@ -35,13 +36,10 @@ use crate::runtime::{self, Parts, TurnRuntime};
 use crate::sessions::waiting::Waiting;
 use crate::sessions::{self, Sessions, SessionsParts};
 use crate::store::cache::CacheBounds;
-use crate::store::coordinate::Coordinator;
 use crate::store::disk::{Disk, RealDisk};
 use crate::store::jsonl;
-use crate::store::live_text::{self, LiveText};
 use crate::store::repo::Repo;
 use crate::store::scratch::Scratch;
-use crate::store::seam::{LogStore, SyncMode};
 use crate::store::turn_repo::TurnRepo;
 use crate::store::work_dir::WorkDir;
 use crate::tools::registry::Registry;
@@ -51,21 +49,18 @@ use crate::tools::shell;
 struct Ground {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
-    store: Arc<dyn LogStore>,
-    coordinator: Coordinator,
-    files: jsonl::Store,
+    storage: Storage,
     turn_logs: TurnRepo,
-    live_text: Arc<dyn LiveText>,
     scratch: Scratch,
     waiting: Arc<dyn Waiting>,
     tasks: Tasks,
 }
 
 impl Ground {
-    fn new(place: &WorkPlace, storage: schema::Storage, tasks: &Tasks) -> Self {
+    fn new(place: &WorkPlace, configured: schema::Storage, tasks: &Tasks) -> Self {
         let clock = place.clock();
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        let sync = sync_mode(storage.sync);
+        let sync = sync_mode(configured.sync);
         let parts = jsonl::Parts {
             disk: Arc::clone(&disk),
             clock: Arc::clone(&clock),
@@ -73,13 +68,7 @@ impl Ground {
             tasks: tasks.clone(),
             lock: place.lock(),
         };
-        let live_text =
-            live_text::Files::new(Arc::clone(&disk), place.dir().clone(), tasks.clone());
-        let torn_tail = torn_tail(storage.torn_tail);
-        let options = jsonl::Options { sync, torn_tail, ..jsonl::Options::default() };
-        let files = jsonl::Store::new(place.dir().clone(), parts, options);
-        let coordinator = Coordinator::new(Arc::new(files.clone()), tasks.clone());
-        let store: Arc<dyn LogStore> = Arc::new(coordinator.clone());
+        let storage = Storage::new(place.dir(), parts, configured);
         let inbox = Inbox::new(
             Arc::clone(&disk),
             place.dir().clone(),
@@ -91,11 +80,8 @@ impl Ground {
             waiting: Arc::new(inbox),
             ids: Arc::new(Ids::new(Arc::clone(&clock), std::process::id())),
             clock,
-            turn_logs: Repo::new(Arc::clone(&store), tasks.clone(), CacheBounds::default()),
-            store,
-            coordinator,
-            live_text: Arc::new(live_text),
-            files,
+            turn_logs: Repo::new(Arc::clone(&storage.logs), tasks.clone(), CacheBounds::default()),
+            storage,
             scratch: Scratch::new(disk, place.dir(), tasks.clone(), sync),
             tasks: tasks.clone(),
         }
@@ -129,7 +115,7 @@ pub(super) fn build(startup: Startup, tasks: &Tasks, hub: &Hub) -> Result<Graph,
     let runtime = runtime(&ground, hub, &settings)?;
     let here = environment.folder.clone();
     let sessions = Sessions::new(SessionsParts {
-        repo: Repo::new(Arc::clone(&ground.store), tasks.clone(), CacheBounds::default()),
+        repo: Repo::new(Arc::clone(&ground.storage.logs), tasks.clone(), CacheBounds::default()),
         turn_logs: ground.turn_logs.clone(),
         turns: Arc::new(runtime.clone()),
         clock: Arc::clone(&ground.clock),
@@ -158,9 +144,7 @@ pub(super) fn build(startup: Startup, tasks: &Tasks, hub: &Hub) -> Result<Graph,
         keep_deleted_days: loaded.config.delete.keep_days.get(),
         scratch: ground.scratch,
         dir: place.dir().clone(),
-        store: ground.store,
-        coordinator: ground.coordinator,
-        files: ground.files,
+        storage: ground.storage,
         turn_logs: ground.turn_logs,
         clock: ground.clock,
         _lock: place.lock(),
@@ -192,7 +176,7 @@ fn runtime(ground: &Ground, hub: &Hub, with: &Settings<'_>) -> Result<TurnRuntim
     };
     Ok(TurnRuntime::new(Parts {
         turns: ground.turn_logs.clone(),
-        live_text: Arc::clone(&ground.live_text),
+        live_text: Arc::clone(&ground.storage.live_text),
         clock: Arc::clone(&ground.clock),
         ids: Arc::clone(&ground.ids),
         agents: Arc::new(agents),
@@ -239,21 +223,6 @@ fn real(path: &Path) -> PathBuf {
     });
     // `join` of nothing would put a slash behind a file.
     there.map_or_else(|| path.to_path_buf(), |there| there.components().collect())
-}
-
-fn sync_mode(mode: schema::SyncMode) -> SyncMode {
-    match mode {
-        schema::SyncMode::Barrier => SyncMode::Barrier,
-        schema::SyncMode::Always => SyncMode::Always,
-        schema::SyncMode::Never => SyncMode::Never,
-    }
-}
-
-fn torn_tail(mode: schema::TornTail) -> jsonl::TornTail {
-    match mode {
-        schema::TornTail::Cut => jsonl::TornTail::Cut,
-        schema::TornTail::Reject => jsonl::TornTail::Reject,
-    }
 }
 
 /// A choice, as it is shown.

@@ -28,7 +28,7 @@ impl App {
     /// # Errors
     /// [`StoreError`] if it cannot be listed.
     pub async fn health(&self) -> Result<Health, StoreError> {
-        let (sessions, store) = (&self.graph.sessions, &self.graph.store);
+        let (sessions, store) = (&self.graph.sessions, &self.graph.storage.logs);
         sessions.scan().await?;
         let entries = sessions.list_sessions();
         let damaged = entries.iter().filter(|entry| entry.error.is_some());

@@ -159,7 +159,7 @@ pub enum Notice {
     /// Which other process works in the folder, where this one only looks; none if nobody does. Told
     /// at the start and when it changes.
     HeldBy(Option<Holder>),
-    /// A log ended in a torn line, which was cut off and kept.
+    /// A log ended in a torn write, which was cut off and kept.
     SetAside(SetAside),
     /// What the disk has not taken; told when that changes. Nothing, once it has taken all.
     Stalled(Vec<Stall>),

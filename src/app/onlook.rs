@@ -90,7 +90,7 @@ impl Onlooker {
         if sessions.index().is_scanning() {
             return Ok(());
         }
-        let folders = self.app.graph.files.folders(LogKind::Session).await?;
+        let folders = self.app.graph.storage.folders(LogKind::Session).await?;
         if folders == self.listed {
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl Onlooker {
     }
 
     async fn see(&self, session: &SessionId) -> Result<Seen, StoreError> {
-        let store = &self.app.graph.store;
+        let store = &self.app.graph.storage.logs;
         let log = store.revision(&LogId::session(session)?).await?;
         let state = self.app.graph.sessions.get_session(session).await.ok();
         let latest = match state.as_ref().and_then(|state| state.latest()) {

@@ -35,9 +35,9 @@ impl App {
             Command::Remember(text) => self.keep(Keep::Remember(text)),
             Command::SaveListSettings(settings) => self.keep(Keep::List(settings)),
             Command::Unsent(unsent) => self.unsent(unsent),
-            Command::Stalled(StalledWish::Retry) => self.graph.coordinator.retry(),
+            Command::Stalled(StalledWish::Retry) => self.graph.storage.coordinator.retry(),
             // Whoever waits for it is told, each for itself.
-            Command::Stalled(StalledWish::GiveUp) => drop(self.graph.coordinator.give_up()),
+            Command::Stalled(StalledWish::GiveUp) => drop(self.graph.storage.coordinator.give_up()),
             command => {
                 if let Command::Send(send) = &command {
                     self.keep(Keep::Sending(send.from.clone()));
@@ -215,7 +215,9 @@ impl App {
     /// Takes a session back whose first message was refused: it is created with that or not at all.
     async fn take_back(&self, session: &SessionId) {
         let taken = match self.graph.sessions.delete_session(session).await {
-            Ok(removed) => self.graph.store.destroy(&removed).await.map_err(SessionError::from),
+            Ok(removed) => {
+                self.graph.storage.logs.destroy(&removed).await.map_err(SessionError::from)
+            }
             Err(error) => Err(error),
         };
         if let Err(error) = taken {

@@ -32,7 +32,7 @@ impl App {
     pub async fn shut_down(&self) -> Result<(), LeaveError> {
         let last = async {
             let unsaved: usize = self.wait_for(Keep::Done).await;
-            self.graph.store.flush(None).await?;
+            self.graph.storage.logs.flush(None).await?;
             if let Err(error) = self.run_mark.clear(&self.graph.scratch).await {
                 tracing::warn!(%error, "the next start will say that this run ended badly");
             }
@@ -40,7 +40,7 @@ impl App {
         };
         let left = tokio::time::timeout(LAST_WRITES_MAX, last).await;
         // Whatever still waits for the disk is told that it waits in vain.
-        let given_up = FlushError::of(self.graph.coordinator.give_up());
+        let given_up = FlushError::of(self.graph.storage.coordinator.give_up());
         match (left, given_up) {
             (Ok(left), Ok(())) => left,
             (_, Err(lost)) => Err(lost.into()),

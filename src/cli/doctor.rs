@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use crate::app::{Access, App, WorkPlace};
+use crate::app::{Access, App, StartError, WorkPlace};
 use crate::base::sanitize;
 use crate::cli::args::Common;
 use crate::cli::chat;
@@ -14,6 +14,7 @@ use crate::config::environment::Environment;
 use crate::config::layer::Loaded;
 use crate::config::path::Located;
 use crate::store::disk::RealDisk;
+use crate::store::format::FormatError;
 use crate::store::lock;
 use crate::store::work_dir::WorkDir;
 
@@ -82,7 +83,7 @@ impl Findings {
 
 /// Looks around and says what was found. What is wrong ends nothing: the rest is looked at too.
 pub(super) fn doctor(common: &Common) -> Result<Exit, Problem> {
-    let (setting, broken) = match Setting::read(common) {
+    let (mut setting, broken) = match Setting::read(common) {
         Ok(setting) => (setting, None),
         Err(problem) => (Setting::places(common)?, Some(problem)),
     };
@@ -94,6 +95,15 @@ pub(super) fn doctor(common: &Common) -> Result<Exit, Problem> {
     match broken.or_else(|| chat::keymap(&setting.loaded.config).err()) {
         Some(problem) => findings.wrong("cannot be used", problem.text()),
         None => configured(&mut findings, &setting.loaded),
+    }
+    if let Err(error @ StartError::Format(FormatError::Other { .. })) =
+        WorkPlace::adopt_format(&mut setting.loaded)
+    {
+        match configuration {
+            Configuration::Usable => findings.wrong("storage", &error.to_string()),
+            // What it would say cannot be read.
+            Configuration::Unusable => {}
+        }
     }
     findings.line("logs", &setting.loaded.paths.logs().display().to_string());
     terminal(&mut findings, &setting.environment);

@@ -13,6 +13,7 @@ use crate::cli::args::Common;
 use crate::cli::report::{Exit, Problem};
 use crate::config::environment::{Environment, Flags};
 use crate::config::layer::{self, Loaded};
+use crate::store::format::FormatError;
 
 /// How fast the guide speaks, in milliseconds a word, for tests of the whole program.
 const GUIDE_PACE_VARIABLE: &str = "TURNSTILE_GUIDE_PACE_MS";
@@ -94,8 +95,11 @@ pub(super) fn threads() -> Result<Runtime, Problem> {
 /// A refused start, with the code that says whose fault it is.
 pub(super) fn problem(error: &StartError) -> Problem {
     let exit = match error {
-        StartError::WorkDir(_) | StartError::Lock(_) => Exit::Disk,
-        StartError::Agent { .. }
+        StartError::WorkDir(_)
+        | StartError::Lock(_)
+        | StartError::Format(FormatError::Io(_) | FormatError::Unknown { .. }) => Exit::Disk,
+        StartError::Format(FormatError::Other { .. })
+        | StartError::Agent { .. }
         | StartError::Model { .. }
         | StartError::Rules(_)
         | StartError::Tools(_) => Exit::Usage,

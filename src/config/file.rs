@@ -348,7 +348,7 @@ mod tests {
             &[
                 "config.toml:1:1: unknown key \"stroage\"; did you mean \"storage\"?",
                 "config.toml:2:1: unknown key \"kyes\"; did you mean \"keys\"?",
-                "config.toml:4:1: unknown key \"ä\" in [storage]; there are sync, torn_tail",
+                "config.toml:4:1: unknown key \"ä\" in [storage]; there are format, sync, torn_tail",
                 "config.toml:6:3: unknown key \"kep\" in [tools.env]; did you mean \"keep\"?",
                 "config.toml:10:9: unknown key \"evn\" in [providers.lab.key]; did you mean \"env\"?",
                 "config.toml:11:10: unknown key \"ilde_s\" in [providers.lab.timeouts]; \

@@ -39,10 +39,23 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub struct Storage {
+    /// In which form they are kept.
+    pub format: Format,
     /// When what was written is forced to the disk.
     pub sync: SyncMode,
-    /// What happens to the bytes after the last whole line of a log.
+    /// What happens to the bytes after the last whole record of a log.
     pub torn_tail: TornTail,
+}
+
+/// In which form logs are kept: one for all in a work directory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// A file of lines for each.
+    #[default]
+    Jsonl,
+    /// A file of compressed frames for each.
+    JsonlZst,
 }
 
 /// When what was written is forced to the disk (`design/storage.md`).
@@ -58,7 +71,7 @@ pub enum SyncMode {
     Never,
 }
 
-/// What happens to the bytes after the last whole line of a log: a write that a crash cut off.
+/// What happens to the bytes after the last whole record of a log: a write that a crash cut off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TornTail {

@@ -15,12 +15,22 @@ pub(crate) fn replace(
     sync: SyncMode,
 ) -> Result<(), IoFailure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.tmp"));
-    let replaced = write(disk, &temporary, bytes, sync)
-        .and_then(|()| disk.rename(&temporary, path).map_err(IoFailure::of("replace", path)));
+    replace_by(disk, &path.with_file_name(format!(".{name}.tmp")), path, bytes, sync)
+}
+
+/// As [`replace`], by way of `temporary`, a file in the same folder that nobody else uses.
+pub(crate) fn replace_by(
+    disk: &dyn Disk,
+    temporary: &Path,
+    path: &Path,
+    bytes: &[u8],
+    sync: SyncMode,
+) -> Result<(), IoFailure> {
+    let replaced = write(disk, temporary, bytes, sync)
+        .and_then(|()| disk.rename(temporary, path).map_err(IoFailure::of("replace", path)));
     if replaced.is_err() {
         // Whatever is left there, the next attempt empties.
-        drop(disk.unlink(&temporary));
+        drop(disk.unlink(temporary));
     }
     replaced
 }

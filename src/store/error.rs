@@ -10,6 +10,7 @@ use crate::base::id::MalformedId;
 use crate::domain::event::LineError;
 use crate::domain::session::apply::SessionRefusal;
 use crate::domain::turn::refusal::TurnRefusal;
+use crate::store::frames::fault::FrameFault;
 use crate::store::log::{LogId, MalformedRecord};
 
 /// A log and, where it has one, its file.
@@ -80,6 +81,14 @@ pub enum Corruption {
     /// The pages of the database in which the record lies cannot be read.
     #[error("{0}")]
     Pages(String),
+    /// A frame is damaged, or none; nothing behind it is read.
+    #[error("the frame at byte {offset}: {why}")]
+    Frame {
+        /// Where it begins in the file.
+        offset: u64,
+        /// What is wrong with it.
+        why: FrameFault,
+    },
     /// A whole line is no record.
     #[error(transparent)]
     Record(#[from] MalformedRecord),

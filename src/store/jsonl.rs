@@ -1,16 +1,18 @@
-//! The backend that people can grep: one file of JSON lines for each log, in dated folders.
+//! The backend of files: one for each log, in dated folders; lines that people can grep, or the same
+//! lines in compressed frames with checksums.
 //!
-//! `storage/{sessions,turns}/YYYY/MM/DD/<id>.jsonl`, folders 0700, files 0600. A line counts once its
-//! end is there. Besides logs the folders hold `<id>.live` (see [`live_text`](super::live_text)),
-//! `<id>.jsonl.torn-<hash>` (what was cut off a log) and, after a crash in creation, temporary files
-//! with a leading dot; none of these is listed.
+//! `storage/{sessions,turns}/YYYY/MM/DD/<id>.jsonl` or `.jsonl.zst`, folders 0700, files 0600. A line
+//! counts once its end is there, a frame once its checksum has been found right. Besides logs the folders
+//! hold `<id>.live` (see [`live_text`](super::live_text)), `<id>.jsonl.torn-<hash>` (what was cut off a
+//! log) and, after a crash in creation, temporary files with a leading dot; none of these is listed.
 //!
-//! The operations are plain functions over [`Disk`](crate::store::disk::Disk) that block; [`Store`]
-//! runs them on threads that may. Who owns which log, and how an end is appended to, proven and taken
-//! back, does not look into the bytes; only reading and cutting a torn end do.
+//! The operations are plain functions over [`Disk`] that block; [`Store`] runs them on threads that
+//! may. Who owns which log, and how an end is appended to, proven and taken back, does not look into
+//! the bytes; what they mean is known to [`Encoding`] alone.
 
 mod append;
 mod create;
+mod encoding;
 mod files;
 mod list;
 mod live;
@@ -31,11 +33,13 @@ use async_trait::async_trait;
 use tokio::sync::broadcast;
 
 pub use crate::store::parts::Parts;
+pub use encoding::Encoding;
 pub use options::{Options, TornTail};
 
 use crate::store::blocking::blocking;
 use crate::store::error::{FlushError, StoreError};
-use crate::store::jsonl::append::Lines;
+use crate::store::frames::Decoders;
+use crate::store::jsonl::append::Batch;
 use crate::store::jsonl::files::Files;
 use crate::store::jsonl::live::{Claim, Live, Taken};
 use crate::store::jsonl::logs::{Left, Logs};
@@ -62,6 +66,7 @@ impl Store {
             disk,
             work_dir,
             options,
+            decoders: Decoders::default(),
             tasks,
             lock,
             clock,
@@ -129,7 +134,8 @@ impl Store {
 #[async_trait]
 impl LogStore for Store {
     fn locate(&self, log: &LogId) -> Option<Location> {
-        Some(Location { kind: "jsonl", path: self.0.files.file(log) })
+        let files = &self.0.files;
+        Some(Location { kind: files.options.encoding.name(), path: files.file(log) })
     }
 
     fn is_live(&self, log: &LogId) -> bool {
@@ -145,10 +151,12 @@ impl LogStore for Store {
             return Err(StoreError::NoFirstRecord(self.0.files.place(log)));
         }
         let claim = self.reserve_new(log)?;
-        let (bytes, records) = (join(batch), batch.len() as u64);
+        let (lines, records) = (join(batch), batch.len() as u64);
         self.run(move |logs| {
-            let lines = Lines { bytes: &bytes, records };
-            let (tail, acked) = create::create(&logs.files, claim.log(), lines)?;
+            let bytes = logs.files.options.encoding.begin(lines);
+            let bytes = bytes.map_err(|why| logs.files.unmade(claim.log(), 0, why))?;
+            let batch = Batch { bytes: &bytes, records };
+            let (tail, acked) = create::create(&logs.files, claim.log(), batch)?;
             let live = Arc::new(Live::new(tail, acked));
             Ok(Box::new(Writer::new(&logs.files, claim, live)) as Box<dyn LogWriter>)
         })

@@ -204,18 +204,22 @@ pub struct SetAside {
     pub log: LogId,
     /// How many bytes there were.
     pub bytes: u64,
+    /// How many records among them were whole, and count.
+    pub recovered: u64,
     /// Where they are.
     pub path: PathBuf,
 }
 
 impl fmt::Display for SetAside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { log, bytes, path } = self;
-        write!(
-            f,
-            "{log} ended in {bytes} bytes of a torn line; they are kept in {}",
-            path.display()
-        )
+        let Self { log, bytes, recovered, path } = self;
+        let path = path.display();
+        write!(f, "{log} ended in {bytes} bytes of a torn write; they are kept in {path}")?;
+        match recovered {
+            0 => Ok(()),
+            1 => f.write_str(", and one record was recovered"),
+            more => write!(f, ", and {more} records were recovered"),
+        }
     }
 }
 
@@ -293,6 +297,12 @@ impl LogText {
         let torn = text.len() - whole;
         let torn = (torn > 0).then_some(Torn { offset: whole as u64, bytes: torn as u64 });
         text.truncate(whole);
+        Self { text, revision, torn }
+    }
+
+    /// Whole lines, after which the file goes on with what is torn.
+    #[must_use]
+    pub(super) fn whole(text: Bytes, revision: Revision, torn: Option<Torn>) -> Self {
         Self { text, revision, torn }
     }
 

@@ -91,8 +91,7 @@ pub trait LogStore: fmt::Debug + Send + Sync {
     /// checks more than that they are records.
     ///
     /// # Errors
-    /// As [`inspect`](Self::inspect); `Corrupt` only where a line is missing or cannot be read at
-    /// all.
+    /// As [`inspect`](Self::inspect); `Corrupt` only where the lines themselves cannot be had.
     fn scan(&self, log: &LogId) -> Result<LogText, StoreError>;
 
     /// The records from number `seq` (from 0) on; none if there are not so many.

@@ -78,6 +78,18 @@ impl WorkDir {
         self.root.join("turnstile.lock")
     }
 
+    /// Holds everything of the logs, but what was removed.
+    #[must_use]
+    pub fn storage(&self) -> PathBuf {
+        self.root.join("storage")
+    }
+
+    /// Says in which form the logs are kept.
+    #[must_use]
+    pub fn format_file(&self) -> PathBuf {
+        self.storage().join("format")
+    }
+
     /// Holds the dated folders of all logs of a kind.
     #[must_use]
     pub fn logs(&self, kind: LogKind) -> PathBuf {
@@ -85,7 +97,7 @@ impl WorkDir {
             LogKind::Session => "sessions",
             LogKind::Turn => "turns",
         };
-        self.root.join("storage").join(kind)
+        self.storage().join(kind)
     }
 
     /// Holds all logs, where they are rows.

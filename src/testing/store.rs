@@ -29,7 +29,8 @@ use crate::base::tasks::Tasks;
 use crate::domain::event::Event;
 use crate::mailbox::inbox::Inbox;
 use crate::store::error::StoreError;
-use crate::store::jsonl::{self, Options, Parts};
+use crate::store::frames;
+use crate::store::jsonl::{self, Encoding, Options, Parts};
 use crate::store::log::{LogId, LogKind, Record};
 use crate::store::repo::{Kind, Repo};
 use crate::store::seam::{LogStore as _, SyncMode};
@@ -144,10 +145,16 @@ impl Home {
         Inbox::new(disk, self.work_dir(), clock, tasks.clone(), SyncMode::Barrier)
     }
 
-    /// The file of a log.
+    /// The file of a log of lines.
     #[must_use]
     pub fn file(&self, log: &LogId) -> PathBuf {
-        let location = self.store(Options::default()).locate(log);
+        self.file_in(Encoding::Lines, log)
+    }
+
+    /// The file of a log.
+    #[must_use]
+    pub fn file_in(&self, encoding: Encoding, log: &LogId) -> PathBuf {
+        let location = self.store(in_encoding(encoding)).locate(log);
         location.expect("every log has a file").path
     }
 }
@@ -156,6 +163,35 @@ impl Default for Home {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// All encodings of logs in files.
+pub const ENCODINGS: [Encoding; 2] = [Encoding::Lines, Encoding::Frames];
+
+/// The options of a store that differ in nothing else.
+#[must_use]
+pub fn in_encoding(encoding: Encoding) -> Options {
+    Options { encoding, ..Options::default() }
+}
+
+/// Whole lines as the bytes that they add to a log.
+#[must_use]
+pub fn encoded(encoding: Encoding, lines: &[u8]) -> Vec<u8> {
+    match encoding {
+        Encoding::Lines => lines.to_vec(),
+        Encoding::Frames => frames::encode(lines).expect("a frame can be made"),
+    }
+}
+
+/// What a crash leaves of a line in which it came.
+#[must_use]
+pub fn torn(encoding: Encoding, line: &[u8]) -> Vec<u8> {
+    let mut bytes = encoded(encoding, line);
+    match encoding {
+        Encoding::Lines => {}
+        Encoding::Frames => bytes.truncate(bytes.len() - 1),
+    }
+    bytes
 }
 
 /// An empty store in memory.

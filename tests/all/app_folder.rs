@@ -61,6 +61,7 @@ fn a_filled_work_directory_holds_what_is_known_and_nothing_else() {
         running.leave().await;
     });
     let expected = [
+        "storage/format",
         "storage/sessions/0/0/0/<id>.jsonl",
         "storage/turns/0/0/0/<id>.jsonl",
         "turnstile.lock",

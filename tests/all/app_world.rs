@@ -50,7 +50,12 @@ impl Person {
 
     /// Changes the configuration. The disk is never waited for: no test loses its power.
     pub(crate) fn configure(&self, config: &str) {
-        let config = format!("{config}[storage]\nsync = \"never\"\n");
+        self.configure_storage(config, "");
+    }
+
+    /// As [`configure`](Self::configure), with more of how sessions are kept.
+    pub(crate) fn configure_storage(&self, config: &str, storage: &str) {
+        let config = format!("{config}[storage]\nsync = \"never\"\n{storage}\n");
         fs::create_dir_all(self.path("config/turnstile")).expect("a folder");
         fs::write(self.path("config/turnstile/config.toml"), config).expect("a file");
     }

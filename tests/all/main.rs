@@ -73,3 +73,4 @@ mod sessions_stop;
 mod sessions_titles;
 mod simulation;
 mod store_foreign;
+mod store_format;

@@ -9,6 +9,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use turnstile::app::Access;
 use turnstile::app::command::Command;
 use turnstile::app::notice::Notice;
 use turnstile::base::id::{SessionId, TurnId};
@@ -317,6 +318,8 @@ async fn each_can_be_deleted_and_comes_back_as_it_was() {
 async fn a_person_who_opens_every_session_is_told_why_not_and_changes_none() {
     let person = Person::new(GUIDE);
     let scenery = Scenery::at(Cli::new(), person.work_dir());
+    // The first start writes down in which form the logs are kept.
+    drop(person.take(Access::Full).expect("it is free"));
     let before = tree(&scenery.work_dir.join("storage"));
     let mut running = person.start();
     running.until(|notice| matches!(notice, Notice::ScanEnded { .. }).then_some(())).await;

@@ -5,20 +5,19 @@ use turnstile::testing::pty::{Home, Launch};
 
 use crate::person::{
     DOWN, ENTER, PROGRAM, dismiss_question, go_on, go_to_composer, go_to_list, go_to_prompt,
-    go_to_timeline, quit, say, shows, start,
+    go_to_timeline, logs, quit, say, shows, start,
 };
 
 #[test]
 fn starting_makes_no_session_and_the_first_message_makes_one() {
     let home = Home::new();
-    let storage = home.work_dir().join("storage");
     quit(start(&home));
-    assert_eq!(files(&storage), Vec::<std::path::PathBuf>::new());
+    assert_eq!(logs(&home), Vec::<std::path::PathBuf>::new());
     let mut program = start(&home);
     say(&mut program, "hello");
     program.wait_for_text("Allow write-file?");
     quit(program);
-    assert_eq!(files(&storage).len(), 2, "a session and its turn");
+    assert_eq!(logs(&home).len(), 2, "a session and its turn");
 }
 
 #[test]

@@ -131,6 +131,12 @@ pub(crate) fn with_sessions(count: usize) -> (Home, Vec<SessionId>) {
     (home, sessions)
 }
 
+/// The logs of all sessions and turns.
+pub(crate) fn logs(home: &Home) -> Vec<PathBuf> {
+    let kinds = ["sessions", "turns"].map(|kind| home.work_dir().join("storage").join(kind));
+    kinds.iter().flat_map(|folder| files(folder)).collect()
+}
+
 /// The log of a session or a turn whose id is in `id`.
 pub(crate) fn log_of(home: &Home, kind: &str, id: &str) -> PathBuf {
     let logs = files(&home.work_dir().join("storage").join(kind));

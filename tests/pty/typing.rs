@@ -3,7 +3,7 @@
 use turnstile::testing::folder::files;
 use turnstile::testing::pty::{Home, Launch};
 
-use crate::person::{ENTER, PROGRAM, clear, go_to_prompt, quit, start, write};
+use crate::person::{ENTER, PROGRAM, clear, go_to_prompt, logs, quit, start, write};
 
 #[test]
 fn a_long_paste_is_a_chip_never_sends_and_is_sent_whole() {
@@ -14,7 +14,7 @@ fn a_long_paste_is_a_chip_never_sends_and_is_sent_whole() {
     program.wait_for_text("[Pasted 15 lines]");
     program.send("!");
     program.wait_for_text("[Pasted 15 lines]!");
-    assert!(files(&home.work_dir().join("storage")).is_empty(), "nothing was sent");
+    assert!(logs(&home).is_empty(), "nothing was sent");
     program.send(ENTER);
     go_to_prompt(&mut program, "Allow write-file?");
     program.send("\x1b");
@@ -37,7 +37,7 @@ fn a_short_paste_is_text_and_keys_in_one_piece_decide_nothing() {
     // As from a program that pastes without marks.
     program.send("one\rtwo\rthree\r");
     program.wait_for_text("three");
-    assert!(files(&home.work_dir().join("storage")).is_empty(), "nothing was sent");
+    assert!(logs(&home).is_empty(), "nothing was sent");
     program.kill();
 }
 

@@ -1,4 +1,4 @@
-//! The end of a log in the hands of its writer: adding lines so that a failure leaves none, and
+//! The end of a log in the hands of its writer: adding records so that a failure leaves none, and
 //! knowing at any time which acknowledged bytes are safe on the device.
 
 use std::io;
@@ -14,14 +14,14 @@ use crate::store::seam::{Durability, SyncMode};
 /// What is kept in memory for a device that forgets. A batch that would exceed it is a barrier.
 const PENDING_BYTES_MAX: usize = 1024 * 1024;
 
-/// Whole lines that belong together.
+/// Whole records that belong together, as they stand in the file.
 #[derive(Clone, Copy)]
-pub(super) struct Lines<'a> {
+pub(super) struct Batch<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) records: u64,
 }
 
-const NO_LINES: Lines<'static> = Lines { bytes: &[], records: 0 };
+const NOTHING: Batch<'static> = Batch { bytes: &[], records: 0 };
 
 /// The end of one log.
 pub(super) struct Tail {
@@ -70,11 +70,11 @@ impl Tail {
         }
     }
 
-    /// Adds lines, all or none.
+    /// Adds records, all or none.
     pub(super) fn append(
         &mut self,
         files: &Files,
-        batch: Lines<'_>,
+        batch: Batch<'_>,
         durability: Durability,
     ) -> Result<Acked, StoreError> {
         files.check_lock()?;
@@ -91,9 +91,9 @@ impl Tail {
     pub(super) fn settle(&mut self, files: &Files) -> Result<Acked, StoreError> {
         files.check_lock()?;
         self.heal(files)?;
-        self.meet(files, NO_LINES)?;
+        self.meet(files, NOTHING)?;
         if !self.pending.is_empty() {
-            self.prove(files, NO_LINES)?;
+            self.prove(files, NOTHING)?;
         }
         self.acked(files)
     }
@@ -101,7 +101,7 @@ impl Tail {
     /// Takes over from a writer that left: the end is where it was, or can be brought there.
     pub(super) fn resume(&mut self, files: &Files) -> Result<Acked, StoreError> {
         self.rest();
-        self.meet(files, NO_LINES)?;
+        self.meet(files, NOTHING)?;
         self.acked(files)
     }
 
@@ -144,7 +144,7 @@ impl Tail {
 
     /// Finds the end of the file where it was left; else opens it again and sees whether what
     /// follows is our own. Gives how many bytes of the batch are there already.
-    fn meet(&mut self, files: &Files, batch: Lines<'_>) -> Result<usize, StoreError> {
+    fn meet(&mut self, files: &Files, batch: Batch<'_>) -> Result<usize, StoreError> {
         let mut met = self.stat(files)?;
         if met.links == 0 || met.size != self.size {
             self.rest();
@@ -176,7 +176,7 @@ impl Tail {
     fn put(
         &mut self,
         files: &Files,
-        batch: Lines<'_>,
+        batch: Batch<'_>,
         there: usize,
         durability: Durability,
     ) -> Result<Acked, StoreError> {
@@ -201,8 +201,13 @@ impl Tail {
         Ok(acked)
     }
 
+    /// How many bytes the log has as it was acknowledged.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Leaves nothing of a batch that was not acknowledged, or remembers what may be there.
-    fn take_back(&mut self, batch: Lines<'_>) {
+    fn take_back(&mut self, batch: Batch<'_>) {
         let cut = self.file.as_ref().map(|file| file.truncate(self.size));
         if let Some(Ok(())) = cut {
             self.attempted.clear();
@@ -216,7 +221,7 @@ impl Tail {
     /// Returns when everything pending, and the batch after it, is safe on the device. After a
     /// failed sync, reading back proves nothing: all of it is written once more, and if that does
     /// not help, to a new file.
-    fn prove(&mut self, files: &Files, batch: Lines<'_>) -> Result<(), StoreError> {
+    fn prove(&mut self, files: &Files, batch: Batch<'_>) -> Result<(), StoreError> {
         if self.trust == Trust::Sound {
             match self.file(files)?.sync() {
                 Ok(()) => {
@@ -235,11 +240,11 @@ impl Tail {
     fn heal(&mut self, files: &Files) -> Result<(), StoreError> {
         match self.trust {
             Trust::Sound => Ok(()),
-            Trust::Doubtful => self.write_again(files, NO_LINES),
+            Trust::Doubtful => self.write_again(files, NOTHING),
         }
     }
 
-    fn write_again(&mut self, files: &Files, batch: Lines<'_>) -> Result<(), StoreError> {
+    fn write_again(&mut self, files: &Files, batch: Batch<'_>) -> Result<(), StoreError> {
         let again = self.rewrite(files, batch).or_else(|error| {
             tracing::warn!(%error, "writing once more failed; trying a new file");
             self.replace(files, batch)
@@ -251,22 +256,22 @@ impl Tail {
     }
 
     /// Writes what is not proven to be safe at the same offsets, and syncs.
-    fn rewrite(&mut self, files: &Files, batch: Lines<'_>) -> Result<(), IoFailure> {
+    fn rewrite(&mut self, files: &Files, batch: Batch<'_>) -> Result<(), IoFailure> {
         let path = self.path.clone();
-        let lines = [&self.pending, batch.bytes].concat();
+        let bytes = [&self.pending, batch.bytes].concat();
         let (safe, size) = (self.safe(), self.size);
         let file = self.reopened(files)?;
         let stat = file.stat().map_err(IoFailure::of("look at", &path))?;
         if stat.links == 0 || stat.size < size {
             return Err(IoFailure::of("write", &path)(io::ErrorKind::UnexpectedEof.into()));
         }
-        disk::write(file, safe, &lines).map_err(IoFailure::of("write", &path))?;
+        disk::write(file, safe, &bytes).map_err(IoFailure::of("write", &path))?;
         file.sync().map_err(IoFailure::of("sync", &path))?;
         files.sync_folder_of(&path)
     }
 
     /// Writes the whole log to a new file and gives that the log's name.
-    fn replace(&mut self, files: &Files, batch: Lines<'_>) -> Result<(), IoFailure> {
+    fn replace(&mut self, files: &Files, batch: Batch<'_>) -> Result<(), IoFailure> {
         let path = self.path.clone();
         let temporary = files.temporary(&path);
         let old = files.disk.open(&path, Open::Read).map_err(IoFailure::of("open", &path))?;
@@ -274,10 +279,10 @@ impl Tail {
         if (old.len() as u64) < self.safe() {
             return Err(IoFailure::of("read", &path)(io::ErrorKind::UnexpectedEof.into()));
         }
-        let lines = [&old, &self.pending, batch.bytes].concat();
+        let bytes = [&old, &self.pending, batch.bytes].concat();
         let file =
             files.disk.open(&temporary, Open::New).map_err(IoFailure::of("create", &temporary))?;
-        let replaced = disk::write(&*file, 0, &lines)
+        let replaced = disk::write(&*file, 0, &bytes)
             .map_err(IoFailure::of("write", &temporary))
             .and_then(|()| files.stamp(&*file, &temporary))
             .and_then(|()| file.sync().map_err(IoFailure::of("sync", &temporary)))

@@ -5,30 +5,30 @@ use std::path::Path;
 
 use crate::store::disk::{self, DiskFile, Open};
 use crate::store::error::{IoFailure, StoreError};
-use crate::store::jsonl::append::{Lines, Tail};
+use crate::store::jsonl::append::{Batch, Tail};
 use crate::store::jsonl::files::Files;
 use crate::store::jsonl::publish::publish;
 use crate::store::jsonl::read::Acked;
 use crate::store::log::LogId;
 
-/// Makes the log of these lines, or nothing.
+/// Makes the log of these records, or nothing.
 pub(super) fn create(
     files: &Files,
     log: &LogId,
-    lines: Lines<'_>,
+    batch: Batch<'_>,
 ) -> Result<(Tail, Acked), StoreError> {
     files.check_lock()?;
     let path = files.file(log);
     let temporary = files.temporary(&path);
     let file = open_new(files, &temporary)?;
-    let made = fill(files, &*file, &temporary, lines.bytes)
+    let made = fill(files, &*file, &temporary, batch.bytes)
         .map_err(StoreError::from)
         .and_then(|()| publish(files, &temporary, log));
     if let Err(error) = made {
         drop(files.disk.unlink(&temporary));
         return Err(error);
     }
-    let mut tail = Tail::new(log, path, file, lines.bytes.len() as u64, lines.records);
+    let mut tail = Tail::new(log, path, file, batch.bytes.len() as u64, batch.records);
     let acked = tail.acked(files).inspect_err(|_| drop(files.disk.unlink(&files.file(log))))?;
     Ok((tail, acked))
 }

@@ -12,16 +12,16 @@ use tokio::sync::broadcast;
 use crate::base::clock::{Clock, Entropy};
 use crate::base::tasks::Tasks;
 use crate::store::disk::{Disk, DiskFile, Stat};
-use crate::store::error::{IoFailure, Place, StoreError};
+use crate::store::error::{Corruption, IoFailure, Place, StoreError};
+use crate::store::frames::Decoders;
 use crate::store::jsonl::options::Options;
 use crate::store::lock::InstanceLock;
 use crate::store::log::{LogId, LogKind, Revision, SetAside};
 use crate::store::seam::{Durability, SyncMode};
 use crate::store::work_dir::WorkDir;
 
-const SUFFIX: &str = ".jsonl";
 /// Stands between the name of a log and the hash of what was cut off it.
-const TORN: &str = ".jsonl.torn-";
+const TORN: &str = ".torn-";
 /// How many torn ends wait for whoever follows; they are in the log of the program, too.
 const SET_ASIDE_WAITING_MAX: usize = 64;
 
@@ -30,6 +30,7 @@ pub(super) struct Files {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) work_dir: WorkDir,
     pub(super) options: Options,
+    pub(super) decoders: Decoders,
     pub(super) tasks: Tasks,
     pub(super) lock: Option<Arc<InstanceLock>>,
     pub(super) clock: Arc<dyn Clock>,
@@ -50,7 +51,7 @@ pub(super) fn set_aside_feed() -> broadcast::Sender<SetAside> {
 impl Files {
     pub(super) fn file(&self, log: &LogId) -> PathBuf {
         let mut file = self.work_dir.dated(log);
-        file.push([log.id(), SUFFIX].concat());
+        file.push([log.id(), self.options.encoding.suffix()].concat());
         file
     }
 
@@ -68,9 +69,29 @@ impl Files {
     pub(super) fn torn(path: &Path, cut: &[u8]) -> PathBuf {
         let hash = Sha256::digest(cut);
         let prefix = hash.iter().take(8).fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
-        let mut name = OsString::from(path.with_extension(""));
+        let mut name = OsString::from(path);
         name.push(format!("{TORN}{prefix:016x}"));
         PathBuf::from(name)
+    }
+
+    /// The log that a file name in a dated folder belongs to; `None` for everything that is no log.
+    pub(super) fn log_of(&self, kind: LogKind, name: &OsStr) -> Option<LogId> {
+        let id = name.to_str()?.strip_suffix(self.options.encoding.suffix())?;
+        LogId::new(kind, id).ok()
+    }
+
+    /// Whether a name beside a log goes where the log goes: what was cut off it, and the text of a turn
+    /// that was streaming.
+    pub(super) fn is_companion(&self, log: &LogId, name: &OsStr) -> bool {
+        let rest = name.to_str().and_then(|name| name.strip_prefix(log.id()));
+        let torn = [self.options.encoding.suffix(), TORN].concat();
+        rest.is_some_and(|rest| rest == ".live" || rest.starts_with(&torn))
+    }
+
+    /// Whether a name is that of something that was cut off a log.
+    pub(super) fn is_set_aside(&self, name: &OsStr) -> bool {
+        let torn = [self.options.encoding.suffix(), TORN].concat();
+        name.to_str().is_some_and(|name| name.contains(&torn))
     }
 
     /// Whether anything waits for the device at all.
@@ -105,6 +126,11 @@ impl Files {
         self.lock.as_ref().map_or(Ok(()), |lock| lock.check()).map_err(StoreError::LockLost)
     }
 
+    /// Records that cannot be added to a log of so many.
+    pub(super) fn unmade(&self, log: &LogId, records: u64, why: Corruption) -> StoreError {
+        StoreError::Refused { place: self.place(log), line: records + 1, why: Arc::new(why) }
+    }
+
     /// For `map_err`: what the system said of the file of a log, as an error of the store.
     pub(super) fn failed(
         &self,
@@ -121,24 +147,6 @@ impl Files {
             _ => failure.into(),
         }
     }
-}
-
-/// The log that a file name in a dated folder belongs to; `None` for everything that is no log.
-pub(super) fn log_of(kind: LogKind, name: &OsStr) -> Option<LogId> {
-    let id = name.to_str()?.strip_suffix(SUFFIX)?;
-    LogId::new(kind, id).ok()
-}
-
-/// Whether a name beside a log goes where the log goes: what was cut off it, and the text of a turn
-/// that was streaming.
-pub(super) fn is_companion(log: &LogId, name: &OsStr) -> bool {
-    let rest = name.to_str().and_then(|name| name.strip_prefix(log.id()));
-    rest.is_some_and(|rest| rest == ".live" || rest.starts_with(TORN))
-}
-
-/// Whether a name is that of something that was cut off a log.
-pub(super) fn is_set_aside(name: &OsStr) -> bool {
-    name.to_str().is_some_and(|name| name.contains(TORN))
 }
 
 /// Device, inode, size and both times.

@@ -7,7 +7,7 @@ use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 
 use crate::store::disk::{Entry, EntryKind};
 use crate::store::error::IoFailure;
-use crate::store::jsonl::files::{Files, is_set_aside, log_of};
+use crate::store::jsonl::files::Files;
 use crate::store::log::{LogId, LogKind, Misplaced, Strays};
 
 /// Folders between the folder of a kind and its logs: year, month, day.
@@ -18,7 +18,7 @@ const LEVELS: usize = 3;
 pub(super) fn list(files: &Files, kind: LogKind) -> Result<Vec<LogId>, IoFailure> {
     let mut logs = Vec::new();
     walk(files, kind, |folder, name| {
-        logs.extend(log_of(kind, &name).filter(|log| folder.is_of(log)));
+        logs.extend(files.log_of(kind, &name).filter(|log| folder.is_of(log)));
     })?;
     logs.sort_unstable();
     Ok(logs)
@@ -51,9 +51,9 @@ pub(super) fn folders(files: &Files, kind: LogKind) -> Result<Vec<(PathBuf, u64)
 pub(super) fn strays(files: &Files, kind: LogKind) -> Result<Strays, IoFailure> {
     let (mut strays, mut placed) = (Strays::default(), BTreeSet::new());
     walk(files, kind, |folder, name| {
-        if is_set_aside(&name) {
+        if files.is_set_aside(&name) {
             strays.set_aside.push(folder.path.join(name));
-        } else if let Some(log) = log_of(kind, &name) {
+        } else if let Some(log) = files.log_of(kind, &name) {
             if folder.is_of(&log) {
                 placed.insert(log);
             } else {

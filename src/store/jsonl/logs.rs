@@ -67,8 +67,11 @@ impl Logs {
 
     pub(super) fn read(&self, log: &LogId, extent: Extent) -> Result<LogText, StoreError> {
         let found = read::read(&self.files, log, extent);
-        let torn =
-            matches!(found, Ok(LogText { torn: Some(_), .. }) | Err(StoreError::Torn { .. }));
+        let torn = matches!(
+            found,
+            Ok(LogText { torn: Some(_), .. })
+                | Err(StoreError::Torn { .. } | StoreError::Corrupt { .. })
+        );
         match (extent, self.extent(log)) {
             // A writer has come meanwhile; what looks torn was its append under way.
             (Extent::Cold, live @ Extent::Live(_)) if torn => read::read(&self.files, log, live),

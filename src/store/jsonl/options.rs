@@ -1,9 +1,10 @@
 //! How this backend is configured.
 
 use crate::store::cache::CacheBounds;
+use crate::store::jsonl::encoding::Encoding;
 use crate::store::seam::SyncMode;
 
-/// What happens to bytes after the last whole line (`storage.torn_tail`).
+/// What happens to bytes after the last whole record (`storage.torn_tail`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TornTail {
     /// Set aside when the log is opened for writing, left out when it is only read.
@@ -16,6 +17,8 @@ pub enum TornTail {
 /// The configuration of a store in files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
+    /// How records stand in the files.
+    pub encoding: Encoding,
     /// When to wait for the device.
     pub sync: SyncMode,
     /// What to do with torn ends.

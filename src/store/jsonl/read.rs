@@ -1,15 +1,14 @@
-//! Reading a log: one open, one look at its size, one read, then a walk over the line ends.
+//! Reading a log: one open, one look at its size, one read, then a walk over what is in it.
 
 use std::io;
 use std::sync::Arc;
 
-use bytes::Bytes;
-
 use crate::store::disk::{self, Open};
 use crate::store::error::{Corruption, IoFailure, Place, StoreError};
+use crate::store::jsonl::encoding::Damage;
 use crate::store::jsonl::files::{Files, revision_of};
 use crate::store::jsonl::options::TornTail;
-use crate::store::log::{Inspection, LogId, LogText, Record, Revision, Snapshot, Torn};
+use crate::store::log::{Inspection, LogId, LogText, Revision, Snapshot, Torn};
 
 /// What a snapshot reads at first. Headers of sessions are far smaller; the first record of a turn
 /// holds a system prompt and the descriptions of tools, and may need a second look.
@@ -61,9 +60,10 @@ pub(super) fn read_at(files: &Files, place: &Place, extent: Extent) -> Result<Lo
     if found < size {
         return Err(StoreError::Changed { place: place.clone(), expected: size, found });
     }
-    let text = LogText::new(Bytes::from(bytes), revision);
+    let text = files.options.encoding.decode(bytes, revision, &files.decoders);
+    let text = text.map_err(|Damage { line, why }| corrupt(place, line, why))?;
     match text.torn {
-        // A log without one whole line is corrupt and not torn.
+        // A log without one whole record is corrupt and not torn.
         Some(Torn { offset, bytes })
             if offset > 0 && files.options.torn_tail == TornTail::Reject =>
         {
@@ -89,9 +89,8 @@ pub(super) fn snapshot(files: &Files, log: &LogId) -> Result<Snapshot, StoreErro
     let mut wanted = FIRST_READ_BYTES.min(stat.size);
     loop {
         let bytes = disk::read(&*file, 0, wanted).map_err(files.failed(log, "read"))?;
-        if let Some(end) = memchr::memchr(b'\n', &bytes) {
-            let first = Record::of_line(Bytes::from(bytes).slice(..end))
-                .map_err(|why| corrupt(&files.place(log), 1, why.into()))?;
+        let first = files.options.encoding.first(bytes, &files.decoders);
+        if let Some(first) = first.map_err(|why| corrupt(&files.place(log), 1, why))? {
             return Ok(Snapshot { log: log.clone(), first, revision: revision_of(&stat) });
         }
         if wanted >= stat.size {

@@ -11,7 +11,7 @@ use crate::store::atomic;
 use crate::store::destroy;
 use crate::store::disk::{self, EntryKind};
 use crate::store::error::{IoFailure, Place, StoreError};
-use crate::store::jsonl::files::{Files, is_companion};
+use crate::store::jsonl::files::Files;
 use crate::store::jsonl::list::names;
 use crate::store::jsonl::publish::publish;
 use crate::store::jsonl::read::{self, Extent};
@@ -148,7 +148,7 @@ type Moves = Vec<(PathBuf, PathBuf)>;
 
 fn companions(files: &Files, log: &LogId, from: &Path, to: &Path) -> Result<Moves, IoFailure> {
     let mut names = names(files, from, EntryKind::File)?;
-    names.retain(|name| is_companion(log, name));
+    names.retain(|name| files.is_companion(log, name));
     Ok(names.iter().map(|name| (from.join(name), to.join(name))).collect())
 }
 

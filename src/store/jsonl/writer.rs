@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use crate::store::blocking::blocking;
 use crate::store::error::StoreError;
-use crate::store::jsonl::append::Lines;
+use crate::store::jsonl::append::Batch;
 use crate::store::jsonl::files::Files;
 use crate::store::jsonl::live::{Claim, Live};
 use crate::store::log::{LogId, Record, Revision, join};
@@ -46,13 +46,15 @@ impl LogWriter for Writer {
         if batch.is_empty() {
             return Ok(self.live.acked().revision);
         }
-        let (bytes, records) = (join(batch), batch.len() as u64);
+        let (lines, records) = (join(batch), batch.len() as u64);
         let mut tail = Arc::clone(&self.live.tail).lock_owned().await;
         let (files, live, claim) =
             (Arc::clone(&self.files), Arc::clone(&self.live), Arc::clone(&self.claim));
         blocking(&self.files.tasks, move || {
-            let lines = Lines { bytes: &bytes, records };
-            let acked = tail.append(&files, lines, durability)?;
+            let bytes = files.options.encoding.encode(lines, tail.size());
+            let bytes =
+                bytes.map_err(|why| files.unmade(claim.log(), live.acked().records, why))?;
+            let acked = tail.append(&files, Batch { bytes: &bytes, records }, durability)?;
             live.acknowledge(acked);
             // The end first: whoever lets go of the log looks at it.
             drop(tail);

@@ -11,6 +11,7 @@ use crate::base::id::EventIds;
 use crate::base::tasks::Tasks;
 use crate::sessions::waiting::Waiting;
 use crate::sessions::waiting::memory::Memory;
+use crate::store::jsonl::Encoding;
 use crate::store::live_text::{self, LiveText};
 use crate::store::log::{LogId, Record};
 use crate::store::seam::{Durability, LogStore};
@@ -20,7 +21,7 @@ use crate::testing::sim::gated::{GatedText, GatedWaiting};
 use crate::testing::sim::gates::Gates;
 use crate::testing::sim::seed::Seed;
 use crate::testing::store::scripted::{Change, ScriptedStore, Watch};
-use crate::testing::store::{CountingEntropy, Home};
+use crate::testing::store::{CountingEntropy, Home, encoded, in_encoding};
 
 /// Where the logs are.
 pub(super) struct Storage {
@@ -33,7 +34,7 @@ pub(super) struct Storage {
 
 enum Medium {
     Memory(memory::Store, live_text::Map),
-    Files(Home),
+    Files(Home, Encoding),
 }
 
 /// A store as one process has it.
@@ -53,15 +54,17 @@ pub(super) struct Opened {
 }
 
 impl Storage {
-    /// Empty logs, which every fourth seed has in files.
+    /// Empty logs, which every fourth seed has in files, of one encoding and the other.
     pub(super) fn new(seed: u64, clock: &Arc<HandClock>, gates: &Gates) -> Self {
         let hand = Arc::<HandClock>::clone(clock);
         let event_ids = Arc::new(EventIds::new(hand, Arc::<CountingEntropy>::default()));
-        let medium = if seed % 4 == 3 {
-            Medium::Files(Home::new())
-        } else {
-            let clock = Arc::<HandClock>::clone(clock);
-            Medium::Memory(memory::Store::new(clock), live_text::Map::default())
+        let medium = match seed % 8 {
+            3 => Medium::Files(Home::new(), Encoding::Lines),
+            7 => Medium::Files(Home::new(), Encoding::Frames),
+            _ => {
+                let clock = Arc::<HandClock>::clone(clock);
+                Medium::Memory(memory::Store::new(clock), live_text::Map::default())
+            }
         };
         let (gates, kept) = (gates.clone(), Mutex::default());
         let ledger = Arc::new(Ledger { gates, kept });
@@ -72,11 +75,10 @@ impl Storage {
     pub(super) fn open(&self, tasks: &Tasks) -> Opened {
         let (plain, live_text): (Arc<dyn LogStore>, Arc<dyn LiveText>) = match &self.medium {
             Medium::Memory(store, map) => (Arc::new(store.clone()), Arc::new(map.clone())),
-            Medium::Files(home) => {
+            Medium::Files(home, encoding) => {
                 let parts = jsonl::Parts { tasks: tasks.clone(), ..home.parts() };
                 let disk = Arc::clone(&parts.disk);
-                let options = jsonl::Options::default();
-                let store = jsonl::Store::new(home.work_dir(), parts, options);
+                let store = jsonl::Store::new(home.work_dir(), parts, in_encoding(*encoding));
                 let live = live_text::Files::new(disk, home.work_dir(), tasks.clone());
                 (Arc::new(store), Arc::new(live))
             }
@@ -87,7 +89,7 @@ impl Storage {
         let live_text = Arc::new(GatedText { inner: live_text, gates: all_gates.clone() });
         let plain_waiting: Arc<dyn Waiting> = match &self.medium {
             Medium::Memory(..) => Arc::new(self.waiting.clone()),
-            Medium::Files(home) => Arc::new(home.inbox_of(tasks)),
+            Medium::Files(home, _) => Arc::new(home.inbox_of(tasks)),
         };
         let inner = Arc::clone(&plain_waiting);
         let waiting = Arc::new(GatedWaiting { inner, gates: all_gates });
@@ -99,7 +101,7 @@ impl Storage {
     pub(super) fn folder(&self) -> String {
         match &self.medium {
             Medium::Memory(..) => String::new(),
-            Medium::Files(home) => home.work_dir().root().display().to_string(),
+            Medium::Files(home, _) => home.work_dir().root().display().to_string(),
         }
     }
 
@@ -130,11 +132,12 @@ impl Storage {
                     let mut writer = store.open(log).await.expect("nobody writes it any more");
                     writer.append(kept, Durability::Written).await.expect("memory takes it");
                 }
-                Medium::Files(home) => {
+                Medium::Files(home, encoding) => {
                     let lines = batch.iter().flat_map(|it| [it.as_bytes(), b"\n"].concat());
-                    let bytes: Vec<u8> = lines.collect();
+                    let bytes = encoded(*encoding, &lines.collect::<Vec<u8>>());
                     let kept = bytes.get(..seed.below(bytes.len() + 1)).unwrap_or_default();
-                    let file = std::fs::OpenOptions::new().append(true).open(home.file(log));
+                    let file =
+                        std::fs::OpenOptions::new().append(true).open(home.file_in(*encoding, log));
                     file.expect("the log is there").write_all(kept).expect("there is room");
                 }
             }

@@ -31,8 +31,11 @@ pub trait Reopens: Subject {
 
 /// A backend whose logs are files of their own.
 pub trait Tears: Reopens {
-    /// Adds bytes to a log behind the store's back.
-    fn add(&self, log: &LogId, bytes: &[u8]);
+    /// Adds whole lines to a log behind the store's back, whatever is in them.
+    fn add(&self, log: &LogId, lines: &[u8]);
+
+    /// Adds what is left of a line in which a crash came; gives how many bytes that is.
+    fn tear(&self, log: &LogId, line: &[u8]) -> u64;
 }
 
 /// Makes one test of each case, for the subject that the expression makes.
@@ -127,8 +130,10 @@ pub(super) async fn check_removed(store: &Arc<dyn LogStore>, expected: &[Removed
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::jsonl::Encoding;
+    use crate::store::seam::SyncMode;
     use crate::store::{jsonl, memory, sqlite};
-    use crate::testing::store::{Home, memory_store};
+    use crate::testing::store::{Home, encoded, memory_store, torn};
     use std::fs::OpenOptions;
     use std::io::Write as _;
 
@@ -153,14 +158,27 @@ mod tests {
     }
 
     impl Tears for Jsonl {
-        fn add(&self, log: &LogId, bytes: &[u8]) {
-            let file = OpenOptions::new().append(true).create(true).open(self.0.file(log));
+        fn add(&self, log: &LogId, lines: &[u8]) {
+            self.write(log, &encoded(self.1.encoding, lines));
+        }
+
+        fn tear(&self, log: &LogId, line: &[u8]) -> u64 {
+            let bytes = torn(self.1.encoding, line);
+            self.write(log, &bytes);
+            bytes.len() as u64
+        }
+    }
+
+    impl Jsonl {
+        fn write(&self, log: &LogId, bytes: &[u8]) {
+            let path = self.0.file_in(self.1.encoding, log);
+            let file = OpenOptions::new().append(true).create(true).open(path);
             file.expect("the file can be opened").write_all(bytes).expect("and written");
         }
     }
 
-    fn jsonl(sync: crate::store::seam::SyncMode) -> Jsonl {
-        Jsonl(Home::new(), jsonl::Options { sync, ..jsonl::Options::default() })
+    fn jsonl(encoding: Encoding, sync: SyncMode) -> Jsonl {
+        Jsonl(Home::new(), jsonl::Options { encoding, sync, ..jsonl::Options::default() })
     }
 
     struct Sqlite(Home, sqlite::Options);
@@ -177,7 +195,7 @@ mod tests {
         }
     }
 
-    fn sqlite(sync: crate::store::seam::SyncMode) -> Sqlite {
+    fn sqlite(sync: SyncMode) -> Sqlite {
         Sqlite(Home::new(), sqlite::Options { sync, ..sqlite::Options::default() })
     }
 
@@ -188,42 +206,54 @@ mod tests {
 
     mod in_files {
         use super::*;
-        use crate::store::seam::SyncMode;
-        store_contract!(every jsonl(SyncMode::Barrier));
-        store_contract!(reopens jsonl(SyncMode::Barrier));
-        store_contract!(tears jsonl(SyncMode::Barrier));
+        store_contract!(every jsonl(Encoding::Lines, SyncMode::Barrier));
+        store_contract!(reopens jsonl(Encoding::Lines, SyncMode::Barrier));
+        store_contract!(tears jsonl(Encoding::Lines, SyncMode::Barrier));
     }
 
     mod in_files_that_are_never_synced {
         use super::*;
-        use crate::store::seam::SyncMode;
-        store_contract!(every jsonl(SyncMode::Never));
-        store_contract!(tears jsonl(SyncMode::Never));
+        store_contract!(every jsonl(Encoding::Lines, SyncMode::Never));
+        store_contract!(tears jsonl(Encoding::Lines, SyncMode::Never));
     }
 
     mod in_files_that_are_always_synced {
         use super::*;
-        use crate::store::seam::SyncMode;
-        store_contract!(every jsonl(SyncMode::Always));
+        store_contract!(every jsonl(Encoding::Lines, SyncMode::Always));
+    }
+
+    mod in_frames {
+        use super::*;
+        store_contract!(every jsonl(Encoding::Frames, SyncMode::Barrier));
+        store_contract!(reopens jsonl(Encoding::Frames, SyncMode::Barrier));
+        store_contract!(tears jsonl(Encoding::Frames, SyncMode::Barrier));
+    }
+
+    mod in_frames_that_are_never_synced {
+        use super::*;
+        store_contract!(every jsonl(Encoding::Frames, SyncMode::Never));
+        store_contract!(tears jsonl(Encoding::Frames, SyncMode::Never));
+    }
+
+    mod in_frames_that_are_always_synced {
+        use super::*;
+        store_contract!(every jsonl(Encoding::Frames, SyncMode::Always));
     }
 
     mod in_sqlite {
         use super::*;
-        use crate::store::seam::SyncMode;
         store_contract!(every sqlite(SyncMode::Barrier));
         store_contract!(reopens sqlite(SyncMode::Barrier));
     }
 
     mod in_sqlite_that_is_never_synced {
         use super::*;
-        use crate::store::seam::SyncMode;
         store_contract!(every sqlite(SyncMode::Never));
         store_contract!(reopens sqlite(SyncMode::Never));
     }
 
     mod in_sqlite_that_is_always_synced {
         use super::*;
-        use crate::store::seam::SyncMode;
         store_contract!(every sqlite(SyncMode::Always));
         store_contract!(reopens sqlite(SyncMode::Always));
     }

@@ -1,13 +1,15 @@
 //! Logs in files on a disk that fails: once or for good, at every call of a workload.
 
 use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
 
 use crate::store::error::StoreError;
-use crate::store::jsonl::{Options, Store};
+use crate::store::jsonl::{Encoding, Store};
 use crate::store::log::Record;
 use crate::store::seam::{Durability, LogStore as _, LogWriter};
 use crate::testing::disk::{EINTR, EIO, ENOSPC, Fault, Plan};
-use crate::testing::store::{Home, records, turn};
+use crate::testing::store::{ENCODINGS, Home, encoded, in_encoding, records, turn};
 
 const FAULTS: [Fault; 5] = [
     Fault::Error(ENOSPC),
@@ -28,6 +30,7 @@ const WORKLOAD: [(usize, Durability); 5] = [
 
 /// A log being written, and what was acknowledged of it.
 pub(super) struct Run {
+    encoding: Encoding,
     pub(super) home: Home,
     pub(super) store: Store,
     pub(super) writer: Option<Box<dyn LogWriter>>,
@@ -36,9 +39,17 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn new() -> Self {
+        Self::of(Encoding::Lines)
+    }
+
+    fn of(encoding: Encoding) -> Self {
         let home = Home::new();
-        let store = home.store(Options::default());
-        Self { home, store, writer: None, acked: Vec::new() }
+        let store = home.store(in_encoding(encoding));
+        Self { encoding, home, store, writer: None, acked: Vec::new() }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.home.file_in(self.encoding, &turn(0))
     }
 
     fn batch(&self, size: usize) -> Vec<Record> {
@@ -75,7 +86,7 @@ impl Run {
     /// What a process that starts now can make of it: what was acknowledged and perhaps whole
     /// records of the batch of `attempted` that was not.
     pub(super) async fn check_restart(&self, attempted: usize) {
-        let store = self.home.store(Options::default());
+        let store = self.home.store(in_encoding(self.encoding));
         let whole = records(0..self.acked.len() + attempted);
         let found = match store.open(&turn(0)).await {
             Ok(_writer) => store.inspect(&turn(0)).await.expect("readable").records.clone(),
@@ -93,10 +104,10 @@ pub(super) fn once(from: u64, fault: Fault) -> Plan {
 
 #[tokio::test]
 async fn after_one_fault_anywhere_nothing_is_left_and_the_same_batch_can_be_given_again() {
-    for fault in FAULTS {
+    for (encoding, fault) in in_every_encoding(FAULTS) {
         let mut failures = 0;
         for from in 0.. {
-            let mut run = Run::new();
+            let mut run = Run::of(encoding);
             let before = run.home.disk.calls().len() as u64;
             run.home.disk.fail(once(from, fault));
             if run.create().await.is_err() {
@@ -129,8 +140,8 @@ async fn after_one_fault_anywhere_nothing_is_left_and_the_same_batch_can_be_give
 
 /// The workload on a disk whose calls all fail from number `from` on, up to the first error; how
 /// many records were attempted then, and whether all went well. Then the disk works again.
-async fn run_into(fault: Fault, from: u64) -> (Run, usize, bool) {
-    let mut run = Run::new();
+async fn run_into(encoding: Encoding, fault: Fault, from: u64) -> (Run, usize, bool) {
+    let mut run = Run::of(encoding);
     run.home.disk.fail(Plan { times: u64::MAX, ..once(from, fault) });
     let mut attempted = 2;
     let mut outcome = run.create().await;
@@ -150,11 +161,17 @@ fn lasting_faults() -> impl Iterator<Item = Fault> {
     FAULTS.into_iter().filter(|fault| *fault != Fault::Error(EINTR))
 }
 
+fn in_every_encoding(
+    faults: impl IntoIterator<Item = Fault>,
+) -> impl Iterator<Item = (Encoding, Fault)> {
+    faults.into_iter().flat_map(|fault| ENCODINGS.map(|encoding| (encoding, fault)))
+}
+
 #[tokio::test]
 async fn after_a_fault_that_stays_a_restart_finds_what_was_acknowledged() {
-    for fault in lasting_faults() {
+    for (encoding, fault) in in_every_encoding(lasting_faults()) {
         for from in 0.. {
-            let (run, attempted, went_well) = run_into(fault, from).await;
+            let (run, attempted, went_well) = run_into(encoding, fault, from).await;
             run.check_restart(attempted).await;
             if went_well {
                 break;
@@ -165,9 +182,9 @@ async fn after_a_fault_that_stays_a_restart_finds_what_was_acknowledged() {
 
 #[tokio::test]
 async fn after_a_fault_that_stays_the_next_writer_goes_on_where_the_last_one_was() {
-    for fault in lasting_faults() {
+    for (encoding, fault) in in_every_encoding(lasting_faults()) {
         for from in 0.. {
-            let (mut run, _, went_well) = run_into(fault, from).await;
+            let (mut run, _, went_well) = run_into(encoding, fault, from).await;
             if run.acked.is_empty() {
                 // Whether a creation that could not be undone happened is for the disk to say.
                 run.acked = match run.store.inspect(&turn(0)).await {
@@ -196,7 +213,7 @@ async fn a_creation_that_failed_leaves_no_file() {
         run.home.disk.fail(once(from, Fault::Error(ENOSPC)));
         let created = run.create().await;
         run.home.disk.heal();
-        let folder = run.home.file(&turn(0)).parent().expect("a folder").to_path_buf();
+        let folder = run.file().parent().expect("a folder").to_path_buf();
         let files = fs::read_dir(folder).map_or(0, Iterator::count);
         match created {
             // A temporary file may stay if its removal is what failed.
@@ -208,4 +225,43 @@ async fn a_creation_that_failed_leaves_no_file() {
             break;
         }
     }
+}
+
+#[tokio::test]
+async fn a_repair_that_fails_anywhere_destroys_nothing_and_can_be_done_again() {
+    for (encoding, fault) in in_every_encoding(FAULTS) {
+        for from in 0.. {
+            let mut run = Run::of(encoding);
+            run.create().await.expect("created");
+            drop(run.writer.take());
+            // So much that a frame of it delivers whole lines before it is cut.
+            let attempted = records(2..6_000);
+            let lines: Vec<_> =
+                attempted.iter().flat_map(|it| [it.as_bytes(), b"\n"].concat()).collect();
+            let mut torn = encoded(encoding, &lines);
+            torn.truncate(torn.len() * 2 / 3);
+            let mut file = fs::OpenOptions::new().append(true).open(run.file()).expect("there");
+            file.write_all(&torn).expect("torn");
+            let before = run.home.disk.calls().len() as u64;
+            run.home.disk.fail(once(from, fault));
+            drop(run.store.open(&turn(0)).await);
+            run.home.disk.heal();
+            let made = run.home.disk.calls().len() as u64 - before;
+            run.check_restart(attempted.len()).await;
+            check_kept(&run, &torn);
+            if from > made {
+                break;
+            }
+        }
+    }
+}
+
+/// What was torn is beside the log, but for lines that count.
+fn check_kept(run: &Run, torn: &[u8]) {
+    let folder = run.file().parent().expect("a folder").to_path_buf();
+    let kept = fs::read_dir(folder).expect("listed").any(|entry| {
+        let kept = fs::read(entry.expect("listed").path()).expect("readable");
+        !kept.is_empty() && torn.ends_with(&kept)
+    });
+    assert!(kept, "nothing of the torn end is kept");
 }

@@ -10,7 +10,7 @@ use crate::store::jsonl::Options;
 use crate::store::log::{LogId, LogKind, Record, Removed};
 use crate::store::seam::{Durability, LogStore, LogWriter, SyncMode};
 use crate::store::sqlite;
-use crate::testing::store::{Home, memory_store, records, turn};
+use crate::testing::store::{ENCODINGS, Home, in_encoding, memory_store, records, turn};
 
 /// So few logs that operations meet.
 const LOGS: usize = 3;
@@ -324,8 +324,10 @@ proptest! {
         runtime.block_on(async {
             check(memory_store(), &ops).await;
             let cache = CacheBounds { logs_max: 2, bytes_max: 1_500 };
-            let options = Options { sync: SyncMode::Barrier, cache, ..Options::default() };
-            check(Home::new().store(options), &ops).await;
+            for encoding in ENCODINGS {
+                let options = Options { sync: SyncMode::Barrier, cache, ..in_encoding(encoding) };
+                check(Home::new().store(options), &ops).await;
+            }
             let options = sqlite::Options { sync: SyncMode::Never, cache };
             check(Home::new().database(options), &ops).await;
         });

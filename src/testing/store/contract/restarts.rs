@@ -55,10 +55,10 @@ pub async fn a_torn_end_is_left_out_by_reading_and_cut_by_opening_once(subject: 
     for (number, tail) in tails.into_iter().enumerate() {
         let (store, turn) = (subject.store(), turn(number));
         drop(created(&store, &turn, &records(0..2)).await);
-        subject.add(&turn, tail);
+        let bytes = subject.tear(&turn, tail);
         let found = read(&store, &turn).await;
         assert_eq!(found.records, records(0..2));
-        assert_eq!(found.torn.map(|torn| torn.bytes), Some(tail.len() as u64));
+        assert_eq!(found.torn.map(|torn| torn.bytes), Some(bytes));
         let before = store.revision(&turn).await.expect("there");
         assert_eq!(before, found.revision, "reading repairs nothing");
         let mut writer = store.open(&turn).await.expect("free");
@@ -79,7 +79,7 @@ pub async fn a_torn_end_is_left_out_by_reading_and_cut_by_opening_once(subject: 
 pub async fn a_live_log_is_never_repaired(subject: &dyn Tears) {
     let (store, turn) = (subject.store(), turn(0));
     let writer = created(&store, &turn, &records(0..2)).await;
-    subject.add(&turn, b"{\"n\":");
+    subject.tear(&turn, b"{\"n\":");
     check_records(&store, &turn, &records(0..2)).await;
     check_refused!(store.open(&turn).await, StoreError::AlreadyOwned(_));
     drop(writer);
@@ -92,7 +92,8 @@ pub async fn a_damaged_record_is_named_by_its_line(subject: &dyn Tears) {
     for (number, damage) in damages.into_iter().enumerate() {
         let (store, turn) = (subject.store(), turn(number));
         drop(created(&store, &turn, &records(0..2)).await);
-        subject.add(&turn, &[damage, record(3).as_bytes(), b"\n{\"torn"].concat());
+        subject.add(&turn, &[damage, record(3).as_bytes(), b"\n"].concat());
+        subject.tear(&turn, b"{\"torn");
         let before = store.revision(&turn).await.expect("there");
         let outcomes = [
             store.inspect(&turn).await.map(drop),
@@ -113,8 +114,10 @@ pub async fn a_log_without_its_first_record_is_corrupt(subject: &dyn Tears) {
     let store = subject.store();
     // Makes the folder in which the others lie.
     drop(created(&store, &turn(9), &records(0..1)).await);
-    for (turn, bytes) in [(turn(0), &b""[..]), (turn(18), b"{\"n\":1}"), (turn(27), b"\n")] {
-        subject.add(&turn, bytes);
+    subject.add(&turn(0), b"");
+    subject.tear(&turn(18), b"{\"n\":1}");
+    subject.add(&turn(27), b"\n");
+    for turn in [turn(0), turn(18), turn(27)] {
         for outcome in [store.inspect(&turn).await.map(drop), store.open(&turn).await.map(drop)] {
             check_refused!(outcome, StoreError::Corrupt { line: 1, .. });
         }

@@ -1,0 +1,348 @@
+//! In which form the logs of a work directory are kept (`storage.format`): one for all of them. A small
+//! file says which; where it is missing, the logs themselves do.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::store::atomic;
+use crate::store::disk::{self, Disk, EntryKind};
+use crate::store::error::IoFailure;
+use crate::store::jsonl::Encoding;
+use crate::store::log::{LogId, LogKind};
+use crate::store::seam::SyncMode;
+use crate::store::work_dir::WorkDir;
+
+/// More than any name of a form.
+const MARK_BYTES_MAX: u64 = 64;
+/// Folders between a folder of logs and the logs: year, month, day.
+const LEVELS: usize = 3;
+
+/// A form in which logs can be kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// A file of lines for each log.
+    #[default]
+    Jsonl,
+    /// A file of compressed frames for each log.
+    JsonlZst,
+}
+
+/// Why the logs of a work directory cannot be had in the form that was asked for.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FormatError {
+    /// They are kept in another one.
+    #[error(
+        "the sessions in {} are kept as {found:?} (see {}), but storage.format asks for \
+         {asked:?}; {}",
+        root.display(), evidence.display(), remedy(*found),
+        found = found.name(), asked = asked.name()
+    )]
+    Other {
+        /// The work directory.
+        root: PathBuf,
+        /// How they are kept.
+        found: Format,
+        /// One of them.
+        evidence: PathBuf,
+        /// What was asked for.
+        asked: Format,
+    },
+    /// A newer program may have written it.
+    #[error(
+        "{} says that the sessions there are kept as {said:?}, which this turnstile does not know; \
+         use the one that made them",
+        path.display()
+    )]
+    Unknown {
+        /// The file that says so.
+        path: PathBuf,
+        /// What it says.
+        said: String,
+    },
+    /// It cannot be found out.
+    #[error(transparent)]
+    Io(#[from] IoFailure),
+}
+
+/// What to do where logs are kept in another form than was asked for.
+fn remedy(found: Format) -> String {
+    format!("set storage.format = {:?} in the configuration", found.name())
+}
+
+impl Format {
+    /// All there are.
+    pub const ALL: [Self; 2] = [Self::Jsonl, Self::JsonlZst];
+
+    /// The name by which it is chosen.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.encoding().name()
+    }
+
+    /// How records stand in its files.
+    #[must_use]
+    pub fn encoding(self) -> Encoding {
+        match self {
+            Self::Jsonl => Encoding::Lines,
+            Self::JsonlZst => Encoding::Frames,
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a work directory says of its logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kept {
+    /// In the form that was asked for, and the file says so.
+    Said,
+    /// Nothing speaks against that form.
+    Unsaid,
+}
+
+/// Checks that logs may be read in this form. Writes nothing.
+///
+/// # Errors
+/// [`FormatError`].
+pub fn check(disk: &dyn Disk, work_dir: &WorkDir, asked: Format) -> Result<(), FormatError> {
+    kept(disk, work_dir, asked).map(drop)
+}
+
+/// Checks that logs may be written in this form, and says so for everybody who comes later. Of a work
+/// directory that has been prepared; several processes may do this at once.
+///
+/// # Errors
+/// [`FormatError`].
+pub fn claim(
+    disk: &dyn Disk,
+    work_dir: &WorkDir,
+    asked: Format,
+    sync: SyncMode,
+    process: u32,
+) -> Result<(), FormatError> {
+    match kept(disk, work_dir, asked)? {
+        Kept::Said => Ok(()),
+        Kept::Unsaid => {
+            let (path, mark) = (work_dir.format_file(), format!("{asked}\n"));
+            let temporary = path.with_file_name(format!(".format.{process}.tmp"));
+            Ok(atomic::replace_by(disk, &temporary, &path, mark.as_bytes(), sync)?)
+        }
+    }
+}
+
+fn kept(disk: &dyn Disk, work_dir: &WorkDir, asked: Format) -> Result<Kept, FormatError> {
+    let others = |format: &Format| *format != asked;
+    let suspects: Vec<_> = match mark(disk, work_dir)? {
+        Some(said) if said == asked => return Ok(Kept::Said),
+        Some(said) => vec![said],
+        None if find(disk, work_dir, asked)?.is_some() => return Ok(Kept::Unsaid),
+        None => Format::ALL.into_iter().filter(others).collect(),
+    };
+    for found in suspects {
+        if let Some(evidence) = find(disk, work_dir, found)? {
+            let root = work_dir.root().to_path_buf();
+            return Err(FormatError::Other { root, found, evidence, asked });
+        }
+    }
+    // Whoever has no logs yet may choose again.
+    Ok(Kept::Unsaid)
+}
+
+/// What the file says, if it is there and says anything.
+fn mark(disk: &dyn Disk, work_dir: &WorkDir) -> Result<Option<Format>, FormatError> {
+    let path = work_dir.format_file();
+    let bytes = match disk::read_small(disk, &path, MARK_BYTES_MAX) {
+        Err(error) if is_not_there(&error) => None,
+        bytes => bytes.map_err(IoFailure::of("read", &path))?,
+    };
+    let said = String::from_utf8_lossy(&bytes.unwrap_or_default()).trim().to_owned();
+    if said.is_empty() {
+        return Ok(None);
+    }
+    match Format::named(&said) {
+        Some(format) => Ok(Some(format)),
+        None => Err(FormatError::Unknown { path, said }),
+    }
+}
+
+/// A log that is kept in this form, also one that was removed and can be restored.
+fn find(
+    disk: &dyn Disk,
+    work_dir: &WorkDir,
+    format: Format,
+) -> Result<Option<PathBuf>, FormatError> {
+    let suffix = format.encoding().suffix();
+    let places = [
+        (work_dir.logs(LogKind::Session), LEVELS),
+        (work_dir.logs(LogKind::Turn), LEVELS),
+        (work_dir.deleted(), 1),
+    ];
+    for (folder, levels) in places {
+        if let Some(found) = find_below(disk, &folder, levels, suffix)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// The first log found so many levels below a folder, or less.
+fn find_below(
+    disk: &dyn Disk,
+    folder: &Path,
+    levels: usize,
+    suffix: &str,
+) -> Result<Option<PathBuf>, IoFailure> {
+    let entries = match disk.entries(folder) {
+        Err(error) if is_not_there(&error) => return Ok(None),
+        entries => entries.map_err(IoFailure::of("list", folder))?,
+    };
+    let is_log = |name: &str| {
+        let id = name.strip_suffix(suffix);
+        id.is_some_and(|id| LogId::new(LogKind::Session, id).is_ok())
+    };
+    for entry in entries {
+        let path = folder.join(&entry.name);
+        let found = match entry.kind {
+            EntryKind::Folder if levels > 0 => find_below(disk, &path, levels - 1, suffix)?,
+            EntryKind::File if entry.name.to_str().is_some_and(is_log) => Some(path),
+            EntryKind::Folder | EntryKind::File | EntryKind::Special => None,
+        };
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// Whether there is nothing; also where the work directory is no folder, which others tell.
+fn is_not_there(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::jsonl::Options;
+    use crate::store::seam::LogStore as _;
+    use crate::testing::store::{Home, records, turn};
+    use std::fs;
+
+    fn options(format: Format) -> Options {
+        Options { encoding: format.encoding(), ..Options::default() }
+    }
+
+    fn claimed(home: &Home, asked: Format) -> Result<(), FormatError> {
+        claim(&home.disk, &home.work_dir(), asked, SyncMode::Barrier, 7)
+    }
+
+    fn looked_at(home: &Home, asked: Format) -> Result<(), FormatError> {
+        check(&home.disk, &home.work_dir(), asked)
+    }
+
+    fn marked(home: &Home) -> Option<String> {
+        fs::read_to_string(home.work_dir().format_file()).ok()
+    }
+
+    /// A home with one log.
+    async fn with_a_log(format: Format) -> Home {
+        let home = Home::new();
+        drop(home.store(options(format)).create(&turn(0), &records(0..1)).await.expect("created"));
+        home
+    }
+
+    #[test]
+    fn looking_leaves_no_mark_and_the_first_use_does() {
+        let home = Home::new();
+        looked_at(&home, Format::JsonlZst).expect("nothing is there");
+        assert_eq!(marked(&home), None);
+        claimed(&home, Format::JsonlZst).expect("nothing is there");
+        assert_eq!(marked(&home).as_deref(), Some("jsonl-zst\n"));
+        claimed(&home, Format::Jsonl).expect("there is no log yet that would be lost");
+        assert_eq!(marked(&home).as_deref(), Some("jsonl\n"));
+    }
+
+    #[tokio::test]
+    async fn another_form_is_refused_with_what_was_found_and_what_to_do() {
+        for (found, asked) in [(Format::Jsonl, Format::JsonlZst), (Format::JsonlZst, Format::Jsonl)]
+        {
+            let home = with_a_log(found).await;
+            let log = home.store(options(found)).locate(&turn(0)).expect("a file").path;
+            // With and without the mark.
+            for _ in 0..2 {
+                for refused in [claimed(&home, asked), looked_at(&home, asked)] {
+                    let refused = refused.expect_err("another form").to_string();
+                    let expected = format!(
+                        "the sessions in {} are kept as \"{found}\" (see {}), but \
+                         storage.format asks for \"{asked}\"; set storage.format = \"{found}\" in \
+                         the configuration",
+                        home.work_dir().root().display(),
+                        log.display()
+                    );
+                    assert_eq!(refused, expected);
+                }
+                claimed(&home, found).expect("this is how they are kept");
+                assert_eq!(marked(&home), Some(format!("{found}\n")));
+            }
+        }
+    }
+
+    #[test]
+    fn of_many_that_come_at_once_none_is_in_the_others_way() {
+        let home = Home::new();
+        std::thread::scope(|scope| {
+            for process in 0..8 {
+                let (disk, work_dir) = (home.disk.clone(), home.work_dir());
+                scope.spawn(move || {
+                    let asked = Format::JsonlZst;
+                    claim(&disk, &work_dir, asked, SyncMode::Barrier, process).expect("free");
+                });
+            }
+        });
+        assert_eq!(marked(&home).as_deref(), Some("jsonl-zst\n"));
+        let left = fs::read_dir(home.work_dir().storage()).expect("there").count();
+        assert_eq!(left, 3, "the mark and the folders of the logs");
+    }
+
+    #[tokio::test]
+    async fn what_was_deleted_and_can_be_restored_counts() {
+        let home = with_a_log(Format::JsonlZst).await;
+        home.store(options(Format::JsonlZst)).remove(&turn(0)).await.expect("removed");
+        let refused = looked_at(&home, Format::Jsonl);
+        assert!(matches!(refused, Err(FormatError::Other { .. })), "{refused:?}");
+    }
+
+    #[tokio::test]
+    async fn a_mark_that_is_empty_is_none_and_an_unknown_one_is_refused() {
+        let home = with_a_log(Format::JsonlZst).await;
+        fs::write(home.work_dir().format_file(), "").expect("a loss of power");
+        claimed(&home, Format::JsonlZst).expect("the logs say so");
+        assert_eq!(marked(&home).as_deref(), Some("jsonl-zst\n"));
+        fs::write(home.work_dir().format_file(), "tablets\n").expect("a newer program");
+        for asked in Format::ALL {
+            let refused = claimed(&home, asked);
+            let unknown =
+                matches!(&refused, Err(FormatError::Unknown { said, .. }) if said == "tablets");
+            assert!(unknown, "{refused:?}");
+        }
+        assert_eq!(marked(&home).as_deref(), Some("tablets\n"));
+    }
+
+    #[tokio::test]
+    async fn beside_logs_of_the_form_that_is_asked_for_others_stand_in_nobody_s_way() {
+        let home = with_a_log(Format::Jsonl).await;
+        let other = home.store(options(Format::JsonlZst));
+        drop(other.create(&turn(1), &records(0..1)).await.expect("created"));
+        for asked in Format::ALL {
+            looked_at(&home, asked).expect("there are some");
+        }
+    }
+}
