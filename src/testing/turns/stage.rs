@@ -189,13 +189,11 @@ impl Stage {
             Ok(facts)
         };
         self.record(turn, facts).await?;
-        match self.plan().no_receipt.take() {
-            Some(why) => Err(why),
-            None => {
-                receipt.give();
-                Ok(())
-            }
+        if let Some(why) = self.plan().no_receipt.take() {
+            return Err(why);
         }
+        receipt.give();
+        Ok(())
     }
 
     pub(super) async fn record(
