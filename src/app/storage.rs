@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 
+use crate::base::tasks::Tasks;
 use crate::config::schema;
 use crate::store::coordinate::Coordinator;
+use crate::store::disk::Disk;
 use crate::store::error::StoreError;
 use crate::store::format::Format;
-use crate::store::jsonl;
+use crate::store::jsonl::{self, Encoding};
 use crate::store::live_text::{self, LiveText};
 use crate::store::log::{LogKind, SetAside};
 use crate::store::seam::{LogStore, SyncMode};
+use crate::store::sqlite;
 use crate::store::work_dir::WorkDir;
 
 /// What the program has of its logs beside the seam.
@@ -27,10 +30,21 @@ pub(super) struct Storage {
     backend: Backend,
 }
 
-/// What the logs are. A form that is no file of its own for each log is another variant.
+/// What the logs are.
 #[derive(Clone)]
 enum Backend {
     Files(jsonl::Store),
+    Database(Database),
+}
+
+/// What is known of a database beside its logs.
+#[derive(Clone)]
+struct Database {
+    disk: Arc<dyn Disk>,
+    /// The file, and its journal, which changes first.
+    files: [PathBuf; 2],
+    /// Never told: a database has no torn ends.
+    set_aside: broadcast::Sender<SetAside>,
 }
 
 impl Storage {
@@ -40,33 +54,59 @@ impl Storage {
         parts: jsonl::Parts,
         configured: schema::Storage,
     ) -> Self {
-        match format(configured.format) {
-            format @ (Format::Jsonl | Format::JsonlZst) => {
-                let options = jsonl::Options {
-                    encoding: format.encoding(),
-                    sync: sync_mode(configured.sync),
-                    torn_tail: torn_tail(configured.torn_tail),
-                    ..jsonl::Options::default()
-                };
-                let (disk, tasks) = (Arc::clone(&parts.disk), parts.tasks.clone());
-                let live_text = live_text::Files::new(disk, work_dir.clone(), tasks);
-                let coordinated = parts.tasks.clone();
-                let files = jsonl::Store::new(work_dir.clone(), parts, options);
-                let coordinator = Coordinator::new(Arc::new(files.clone()), coordinated);
-                Self {
-                    logs: Arc::new(coordinator.clone()),
-                    coordinator,
-                    live_text: Arc::new(live_text),
-                    backend: Backend::Files(files),
-                }
-            }
+        match configured.format {
+            schema::Format::Jsonl => Self::files(work_dir, parts, configured, Encoding::Lines),
+            schema::Format::JsonlZst => Self::files(work_dir, parts, configured, Encoding::Frames),
+            schema::Format::Sqlite => Self::database(work_dir, parts, configured),
         }
+    }
+
+    fn files(
+        work_dir: &WorkDir,
+        parts: jsonl::Parts,
+        configured: schema::Storage,
+        encoding: Encoding,
+    ) -> Self {
+        let options = jsonl::Options {
+            encoding,
+            sync: sync_mode(configured.sync),
+            torn_tail: torn_tail(configured.torn_tail),
+            ..jsonl::Options::default()
+        };
+        let (disk, tasks) = (Arc::clone(&parts.disk), parts.tasks.clone());
+        let live_text = live_text::Files::new(disk, work_dir.clone(), tasks.clone());
+        let files = jsonl::Store::new(work_dir.clone(), parts, options);
+        Self::of(Arc::new(files.clone()), Arc::new(live_text), Backend::Files(files), tasks)
+    }
+
+    fn database(work_dir: &WorkDir, parts: jsonl::Parts, configured: schema::Storage) -> Self {
+        let options =
+            sqlite::Options { sync: sync_mode(configured.sync), ..sqlite::Options::default() };
+        let (disk, tasks) = (Arc::clone(&parts.disk), parts.tasks.clone());
+        let file = work_dir.database();
+        let journal = file.with_extension("db-wal");
+        let (set_aside, _) = broadcast::channel(1);
+        let backend = Backend::Database(Database { disk, files: [file, journal], set_aside });
+        let store = sqlite::Store::new(work_dir.clone(), parts, options);
+        let live_text = Arc::new(store.live_text());
+        Self::of(Arc::new(store), live_text, backend, tasks)
+    }
+
+    fn of(
+        store: Arc<dyn LogStore>,
+        live_text: Arc<dyn LiveText>,
+        backend: Backend,
+        tasks: Tasks,
+    ) -> Self {
+        let coordinator = Coordinator::new(store, tasks);
+        Self { logs: Arc::new(coordinator.clone()), coordinator, live_text, backend }
     }
 
     /// Follows the torn ends that are set aside from now on.
     pub(super) fn follow_set_aside(&self) -> broadcast::Receiver<SetAside> {
         match &self.backend {
             Backend::Files(files) => files.follow_set_aside(),
+            Backend::Database(database) => database.set_aside.subscribe(),
         }
     }
 
@@ -74,6 +114,13 @@ impl Storage {
     pub(super) async fn folders(&self, kind: LogKind) -> Result<Vec<(PathBuf, u64)>, StoreError> {
         match &self.backend {
             Backend::Files(files) => files.folders(kind).await,
+            Backend::Database(database) => {
+                let changed = |path: &PathBuf| {
+                    let stat = database.disk.stat(path).ok()?;
+                    Some((path.clone(), stat.modified_ns))
+                };
+                Ok(database.files.iter().filter_map(changed).collect())
+            }
         }
     }
 }
@@ -82,6 +129,7 @@ pub(super) fn format(configured: schema::Format) -> Format {
     match configured {
         schema::Format::Jsonl => Format::Jsonl,
         schema::Format::JsonlZst => Format::JsonlZst,
+        schema::Format::Sqlite => Format::Sqlite,
     }
 }
 
@@ -89,6 +137,7 @@ pub(super) fn configured(format: Format) -> schema::Format {
     match format {
         Format::Jsonl => schema::Format::Jsonl,
         Format::JsonlZst => schema::Format::JsonlZst,
+        Format::Sqlite => schema::Format::Sqlite,
     }
 }
 

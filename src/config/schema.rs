@@ -56,6 +56,8 @@ pub enum Format {
     Jsonl,
     /// A file of compressed frames for each.
     JsonlZst,
+    /// One database for all.
+    Sqlite,
 }
 
 /// When what was written is forced to the disk (`design/storage.md`).

@@ -26,6 +26,8 @@ pub enum Format {
     Jsonl,
     /// A file of compressed frames for each log.
     JsonlZst,
+    /// One database for all logs.
+    Sqlite,
 }
 
 /// Why the logs of a work directory cannot be had in the form that was asked for.
@@ -72,20 +74,15 @@ fn remedy(found: Format) -> String {
 
 impl Format {
     /// All there are.
-    pub const ALL: [Self; 2] = [Self::Jsonl, Self::JsonlZst];
+    pub const ALL: [Self; 3] = [Self::Jsonl, Self::JsonlZst, Self::Sqlite];
 
     /// The name by which it is chosen.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.encoding().name()
-    }
-
-    /// How records stand in its files.
-    #[must_use]
-    pub fn encoding(self) -> Encoding {
         match self {
-            Self::Jsonl => Encoding::Lines,
-            Self::JsonlZst => Encoding::Frames,
+            Self::Jsonl => Encoding::Lines.name(),
+            Self::JsonlZst => Encoding::Frames.name(),
+            Self::Sqlite => "sqlite",
         }
     }
 
@@ -180,7 +177,11 @@ fn find(
     work_dir: &WorkDir,
     format: Format,
 ) -> Result<Option<PathBuf>, FormatError> {
-    let suffix = format.encoding().suffix();
+    let suffix = match format {
+        Format::Jsonl => Encoding::Lines.suffix(),
+        Format::JsonlZst => Encoding::Frames.suffix(),
+        Format::Sqlite => return database(disk, work_dir),
+    };
     let places = [
         (work_dir.logs(LogKind::Session), LEVELS),
         (work_dir.logs(LogKind::Turn), LEVELS),
@@ -192,6 +193,16 @@ fn find(
         }
     }
     Ok(None)
+}
+
+/// The database, which is made with its first log.
+fn database(disk: &dyn Disk, work_dir: &WorkDir) -> Result<Option<PathBuf>, FormatError> {
+    let path = work_dir.database();
+    match disk.stat(&path) {
+        Ok(_) => Ok(Some(path)),
+        Err(error) if is_not_there(&error) => Ok(None),
+        Err(error) => Err(IoFailure::of("look at", &path)(error).into()),
+    }
 }
 
 /// The first log found so many levels below a folder, or less.
@@ -231,13 +242,21 @@ fn is_not_there(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+
     use crate::store::jsonl::Options;
-    use crate::store::seam::LogStore as _;
+    use crate::store::seam::LogStore;
+    use crate::store::sqlite;
     use crate::testing::store::{Home, records, turn};
     use std::fs;
 
-    fn options(format: Format) -> Options {
-        Options { encoding: format.encoding(), ..Options::default() }
+    fn store(home: &Home, format: Format) -> Arc<dyn LogStore> {
+        let files = |encoding| Arc::new(home.store(Options { encoding, ..Options::default() }));
+        match format {
+            Format::Jsonl => files(Encoding::Lines),
+            Format::JsonlZst => files(Encoding::Frames),
+            Format::Sqlite => Arc::new(home.database(sqlite::Options::default())),
+        }
     }
 
     fn claimed(home: &Home, asked: Format) -> Result<(), FormatError> {
@@ -255,7 +274,7 @@ mod tests {
     /// A home with one log.
     async fn with_a_log(format: Format) -> Home {
         let home = Home::new();
-        drop(home.store(options(format)).create(&turn(0), &records(0..1)).await.expect("created"));
+        drop(store(&home, format).create(&turn(0), &records(0..1)).await.expect("created"));
         home
     }
 
@@ -272,10 +291,14 @@ mod tests {
 
     #[tokio::test]
     async fn another_form_is_refused_with_what_was_found_and_what_to_do() {
-        for (found, asked) in [(Format::Jsonl, Format::JsonlZst), (Format::JsonlZst, Format::Jsonl)]
-        {
+        for (found, asked) in [
+            (Format::Jsonl, Format::JsonlZst),
+            (Format::JsonlZst, Format::Sqlite),
+            (Format::Sqlite, Format::Jsonl),
+        ] {
             let home = with_a_log(found).await;
-            let log = home.store(options(found)).locate(&turn(0)).expect("a file").path;
+            let located = store(&home, found).locate(&turn(0));
+            let log = located.map_or_else(|| home.work_dir().database(), |located| located.path);
             // With and without the mark.
             for _ in 0..2 {
                 for refused in [claimed(&home, asked), looked_at(&home, asked)] {
@@ -315,7 +338,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_deleted_and_can_be_restored_counts() {
         let home = with_a_log(Format::JsonlZst).await;
-        home.store(options(Format::JsonlZst)).remove(&turn(0)).await.expect("removed");
+        store(&home, Format::JsonlZst).remove(&turn(0)).await.expect("removed");
         let refused = looked_at(&home, Format::Jsonl);
         assert!(matches!(refused, Err(FormatError::Other { .. })), "{refused:?}");
     }
@@ -339,8 +362,10 @@ mod tests {
     #[tokio::test]
     async fn beside_logs_of_the_form_that_is_asked_for_others_stand_in_nobody_s_way() {
         let home = with_a_log(Format::Jsonl).await;
-        let other = home.store(options(Format::JsonlZst));
-        drop(other.create(&turn(1), &records(0..1)).await.expect("created"));
+        for other in [Format::JsonlZst, Format::Sqlite] {
+            let other = store(&home, other);
+            drop(other.create(&turn(1), &records(0..1)).await.expect("created"));
+        }
         for asked in Format::ALL {
             looked_at(&home, asked).expect("there are some");
         }
