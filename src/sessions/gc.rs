@@ -45,13 +45,12 @@ impl Sessions {
     /// [`StoreError`] if something cannot be destroyed. What was destroyed before it stays so.
     pub async fn destroy_garbage(&self, found: &Garbage) -> Result<Garbage, StoreError> {
         let _all = self.locks.lock_all().await;
-        let store = self.parts.repo.store();
-        let mut expired = store.removed().await?;
+        let mut expired = self.parts.repo.store().removed().await?;
         let found_expired: HashSet<_> = found.expired.iter().collect();
         expired.retain(|removed| found_expired.contains(removed));
         let unreached = self.survey(&expired).await?.unreached();
         for removed in &expired {
-            store.destroy(removed).await?;
+            self.destroy(removed).await?;
         }
         let (mut turns, unsure) = match unreached {
             Ok(turns) => (turns, Vec::new()),
@@ -106,7 +105,16 @@ impl Sessions {
 
     async fn destroy_session(&self, session: &SessionId) -> Result<(), StoreError> {
         let removed = self.take_out(session).await?;
-        self.parts.repo.store().destroy(&removed).await
+        self.destroy(&removed).await
+    }
+
+    /// Destroys what was removed. It is gone as well when somebody else was faster: who asks a
+    /// question aside destroys its turn without any lock.
+    async fn destroy(&self, removed: &Removed) -> Result<(), StoreError> {
+        match self.parts.repo.store().destroy(removed).await {
+            Ok(()) | Err(StoreError::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     async fn destroy_turns(&self, turns: &[TurnId]) -> Result<(), StoreError> {
@@ -119,9 +127,8 @@ impl Sessions {
     /// Destroys the log of a turn, if it is there. What a crash leaves of this is what an earlier
     /// destruction left, or reached by nothing.
     pub(super) async fn destroy_turn(&self, turn: &TurnId) -> Result<(), StoreError> {
-        let store = self.parts.repo.store();
-        match store.remove(&LogId::turn(turn)?).await {
-            Ok(removed) => store.destroy(&removed).await,
+        match self.parts.repo.store().remove(&LogId::turn(turn)?).await {
+            Ok(removed) => self.destroy(&removed).await,
             Err(StoreError::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
         }
