@@ -16,6 +16,7 @@ use crate::mailbox::folder::{self, Folder, ITEM_BYTES_MAX, Locked};
 use crate::mailbox::item::{self, Claim, Event, Found};
 use crate::sessions::waiting::{Item, Rejected, Undelivered, Waiting, WaitingError};
 use crate::store::blocking::InOrder;
+use crate::store::destroy;
 use crate::store::disk::{self, Disk};
 use crate::store::error::IoFailure;
 use crate::store::log::Removed;
@@ -221,6 +222,15 @@ impl Waiting for Inbox {
     async fn bring_back(&self, session: &SessionId, removed: &Removed) -> Result<(), WaitingError> {
         let aside = self.work_dir.removal(removed).join(ASIDE);
         self.change(session, move |folder| Ok(folder.move_all(&aside, &folder.root)?)).await
+    }
+
+    async fn destroy(&self, session: &SessionId, removed: &Removed) -> Result<(), WaitingError> {
+        let aside = self.work_dir.removal(removed).join(ASIDE);
+        self.change(session, move |folder| {
+            destroy::folder(folder.disk, &folder.root)?;
+            Ok(destroy::folder(folder.disk, &aside)?)
+        })
+        .await
     }
 }
 
