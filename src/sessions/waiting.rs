@@ -48,6 +48,8 @@ pub struct Undelivered {
     pub waiting: Vec<Item>,
     /// What was claimed for a turn and neither confirmed nor given back, oldest first.
     pub claimed: Vec<Item>,
+    /// How many stand among them that are no messages, and wait to be moved out of the way.
+    pub misfits: usize,
 }
 
 impl Undelivered {

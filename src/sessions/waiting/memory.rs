@@ -63,6 +63,7 @@ impl Waiting for Memory {
         Ok(self.with(session, |kept| Undelivered {
             waiting: all(&kept.waiting),
             claimed: all(&kept.claimed),
+            misfits: 0,
         }))
     }
 
