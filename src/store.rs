@@ -27,6 +27,7 @@
 pub(crate) mod atomic;
 pub(crate) mod blocking;
 pub mod cache;
+pub(crate) mod destroy;
 pub mod disk;
 pub mod error;
 pub mod jsonl;
