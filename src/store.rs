@@ -24,7 +24,7 @@ pub(crate) mod atomic;
 pub(crate) mod blocking;
 pub mod cache;
 pub mod coordinate;
-mod destroy;
+pub(crate) mod destroy;
 pub mod disk;
 pub mod error;
 pub mod format;

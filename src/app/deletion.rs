@@ -34,11 +34,7 @@ impl App {
             return Ok(());
         }
         self.wait_for(|done| Keep::SetAside { session, drafts, place: None, done }).await;
-        match self.graph.storage.logs.destroy(&removed).await {
-            // Whatever destroys the expired ones was faster.
-            Ok(()) | Err(StoreError::NotFound(_)) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        self.graph.sessions.destroy_removed(&removed).await
     }
 
     /// Takes the last deletion of a session back.
@@ -149,7 +145,7 @@ impl App {
         Ok(())
     }
 
-    /// Destroys what was deleted longer ago than it is kept.
+    /// Destroys what was deleted longer ago than it is kept, and what is left of earlier destructions.
     pub(super) async fn destroy_expired(&self) {
         let removed = match self.graph.storage.logs.removed().await {
             Ok(removed) => removed,
@@ -159,9 +155,12 @@ impl App {
             }
         };
         for removed in removed.iter().filter(|removed| self.is_expired(removed)) {
-            if let Err(error) = self.graph.storage.logs.destroy(removed).await {
+            if let Err(error) = self.graph.sessions.destroy_removed(removed).await {
                 tracing::warn!(%error, log = %removed.log, "a deleted session cannot be destroyed");
             }
+        }
+        if let Err(error) = self.graph.sessions.finish_destroying().await {
+            tracing::warn!(%error, "something is left of what was destroyed");
         }
     }
 }

@@ -215,9 +215,7 @@ impl App {
     /// Takes a session back whose first message was refused: it is created with that or not at all.
     async fn take_back(&self, session: &SessionId) {
         let taken = match self.graph.sessions.delete_session(session).await {
-            Ok(removed) => {
-                self.graph.storage.logs.destroy(&removed).await.map_err(SessionError::from)
-            }
+            Ok(removed) => self.graph.sessions.destroy_removed(&removed).await,
             Err(error) => Err(error),
         };
         if let Err(error) = taken {

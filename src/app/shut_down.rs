@@ -43,7 +43,7 @@ impl App {
         let given_up = FlushError::of(self.graph.storage.coordinator.give_up());
         match (left, given_up) {
             (Ok(left), Ok(())) => left,
-            (_, Err(lost)) => Err(lost.into()),
+            (_, Err(stalled)) => Err(stalled.into()),
             (Err(_), Ok(())) => Err(LeaveError::TooSlow),
         }
     }

@@ -16,6 +16,7 @@ use crate::mailbox::folder::{self, Folder, ITEM_BYTES_MAX, Locked};
 use crate::mailbox::item::{self, Claim, Event, Found};
 use crate::sessions::waiting::{Item, Rejected, Undelivered, Waiting, WaitingError};
 use crate::store::blocking::InOrder;
+use crate::store::destroy;
 use crate::store::disk::{self, Disk};
 use crate::store::error::IoFailure;
 use crate::store::log::Removed;
@@ -222,12 +223,24 @@ impl Waiting for Inbox {
         let aside = self.work_dir.removal(removed).join(ASIDE);
         self.change(session, move |folder| Ok(folder.move_all(&aside, &folder.root)?)).await
     }
+
+    async fn destroy(&self, session: &SessionId, removed: &Removed) -> Result<(), WaitingError> {
+        let aside = self.work_dir.removal(removed).join(ASIDE);
+        self.change(session, move |folder| {
+            destroy::folder(folder.disk, &folder.root)?;
+            Ok(destroy::folder(folder.disk, &aside)?)
+        })
+        .await
+    }
 }
 
 fn look(folder: &Folder<'_>) -> Result<Undelivered, WaitingError> {
     let mut found = Undelivered::default();
     for event in folder.claim_events()? {
-        found.claimed.extend(claimed(folder, &event)?.into_iter().map(|event| event.item));
+        match read_claim(folder, &event)? {
+            Some(claimed) => found.claimed.extend(claimed.into_iter().map(|event| event.item)),
+            None => found.misfits += 1,
+        }
     }
     let claimed: HashSet<_> = found.claimed.iter().map(|item| item.id.clone()).collect();
     for event in folder.pending_events()? {
@@ -237,11 +250,17 @@ fn look(folder: &Folder<'_>) -> Result<Undelivered, WaitingError> {
         match folder.read_pending(&event) {
             Ok(bytes) => match bytes.map(|bytes| item::decode(&event, &bytes)) {
                 Some(Found::Message(item)) => found.waiting.push(*item),
-                Some(Found::Bad(why)) => tracing::warn!(%event, why, "a file is no item"),
+                Some(Found::Bad(why)) => {
+                    found.misfits += 1;
+                    tracing::debug!(%event, why, "a file is no item");
+                }
                 Some(Found::Other) | None => {}
             },
-            // It holds up nothing behind it.
-            Err(error) => tracing::warn!(%event, %error, "an item cannot be read"),
+            Err(error) => {
+                // It holds up nothing behind it.
+                found.misfits += usize::from(disk::is_no_file(&error.cause));
+                tracing::warn!(%event, %error, "an item cannot be read");
+            }
         }
     }
     Ok(found)
@@ -264,18 +283,20 @@ fn waiting(folder: &Folder<'_>, event: &EventId) -> Result<(Item, Vec<u8>), Wait
     }
 }
 
-/// What a claim holds, by its first event. What is no claim holds nothing, and is moved away when
-/// the folder is tidied.
+/// What a claim holds, by its first event. What is no claim holds nothing.
 fn claimed(folder: &Folder<'_>, first: &EventId) -> Result<Vec<Event>, WaitingError> {
+    Ok(read_claim(folder, first)?.unwrap_or_default())
+}
+
+/// What a claim holds, by its first event; `None` if it is no claim, and is moved away when the folder
+/// is tidied.
+fn read_claim(folder: &Folder<'_>, first: &EventId) -> Result<Option<Vec<Event>>, WaitingError> {
     let bytes = match folder.read_claim(first) {
-        Err(failure) if disk::is_no_file(&failure.cause) => return Ok(Vec::new()),
+        Err(failure) if disk::is_no_file(&failure.cause) => return Ok(None),
         bytes => bytes?,
     };
     let decoded = bytes.map_or(Ok(Vec::new()), |bytes| Claim::decode(first, &bytes));
-    Ok(decoded.unwrap_or_else(|why| {
-        tracing::warn!(%first, why, "a file is no claim");
-        Vec::new()
-    }))
+    Ok(decoded.inspect_err(|why| tracing::debug!(%first, why, "a file is no claim")).ok())
 }
 
 /// Moves out of the way what is no item and no claim. What the disk does not give today may be one.

@@ -41,17 +41,19 @@ impl Sessions {
 
     /// Destroys what was found, as far as it still is garbage; gives what is gone.
     ///
+    /// Finishes what broke off in earlier destructions, too.
+    ///
     /// # Errors
-    /// [`StoreError`] if something cannot be destroyed. What was destroyed before it stays so.
-    pub async fn destroy_garbage(&self, found: &Garbage) -> Result<Garbage, StoreError> {
+    /// [`SessionError::Store`] or [`SessionError::Waiting`] if something cannot be destroyed. What was
+    /// destroyed before it stays so.
+    pub async fn destroy_garbage(&self, found: &Garbage) -> Result<Garbage, SessionError> {
         let _all = self.locks.lock_all().await;
-        let store = self.parts.repo.store();
-        let mut expired = store.removed().await?;
+        let mut expired = self.parts.repo.store().removed().await?;
         let found_expired: HashSet<_> = found.expired.iter().collect();
         expired.retain(|removed| found_expired.contains(removed));
         let unreached = self.survey(&expired).await?.unreached();
         for removed in &expired {
-            store.destroy(removed).await?;
+            self.destroy(removed).await?;
         }
         let (mut turns, unsure) = match unreached {
             Ok(turns) => (turns, Vec::new()),
@@ -60,6 +62,7 @@ impl Sessions {
         let found_turns: HashSet<_> = found.turns.iter().collect();
         turns.retain(|turn| found_turns.contains(turn));
         self.destroy_turns(&turns).await?;
+        self.finish_destroying().await?;
         Ok(Garbage { expired, turns, unsure })
     }
 
@@ -83,7 +86,7 @@ impl Sessions {
         if purged.is_err() {
             self.show_again(&family).await;
         }
-        Ok(purged?)
+        purged
     }
 
     /// Destroys sessions, of which the last is the one that leads to all others, and then the turns
@@ -92,21 +95,73 @@ impl Sessions {
         &self,
         family: &[SessionId],
         turns: &[TurnId],
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), SessionError> {
         let Some((root, spawned)) = family.split_first() else { return Ok(()) };
         for member in spawned.iter().rev() {
             match self.destroy_session(member).await {
-                Ok(()) | Err(StoreError::NotFound(_)) => {}
+                Ok(()) | Err(SessionError::Store(StoreError::NotFound(_))) => {}
                 Err(error) => return Err(error),
             }
         }
         self.destroy_session(root).await?;
-        self.destroy_turns(turns).await
+        Ok(self.destroy_turns(turns).await?)
     }
 
-    async fn destroy_session(&self, session: &SessionId) -> Result<(), StoreError> {
+    async fn destroy_session(&self, session: &SessionId) -> Result<(), SessionError> {
         let removed = self.take_out(session).await?;
-        self.parts.repo.store().destroy(&removed).await
+        self.destroy(&removed).await
+    }
+
+    /// Destroys what was removed, and of a session what waits in it. It is gone as well when somebody
+    /// else was faster.
+    ///
+    /// # Errors
+    /// [`SessionError::Store`], [`SessionError::Waiting`]; it can be destroyed again then.
+    pub async fn destroy_removed(&self, removed: &Removed) -> Result<(), SessionError> {
+        match removed.log.kind() {
+            LogKind::Session => {
+                // Nobody restores it meanwhile.
+                let _lock = self.locks.lock(&SessionId::from(removed.log.id())).await;
+                self.destroy(removed).await
+            }
+            LogKind::Turn => {
+                let _lock = self.locks.share().await;
+                self.destroy(removed).await
+            }
+        }
+    }
+
+    /// Finishes destructions that broke off earlier.
+    ///
+    /// # Errors
+    /// [`StoreError`]; the rest is for the next time.
+    pub async fn finish_destroying(&self) -> Result<(), StoreError> {
+        self.parts.repo.store().finish_destroying().await
+    }
+
+    /// The messages go before the log: without that nobody would find them again. Called under the
+    /// lock on the session, or on all.
+    async fn destroy(&self, removed: &Removed) -> Result<(), SessionError> {
+        if removed.log.kind() == LogKind::Session {
+            match self.parts.repo.store().revision(&removed.log).await {
+                // It has come back, by a restoration that broke off. They are its own again.
+                Ok(_) => {}
+                Err(StoreError::NotFound(_)) => {
+                    let session = SessionId::from(removed.log.id());
+                    self.parts.waiting.destroy(&session, removed).await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(self.destroy_log(removed).await?)
+    }
+
+    /// A turn that was asked aside is destroyed under no lock, and perhaps by a collector first.
+    async fn destroy_log(&self, removed: &Removed) -> Result<(), StoreError> {
+        match self.parts.repo.store().destroy(removed).await {
+            Ok(()) | Err(StoreError::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     async fn destroy_turns(&self, turns: &[TurnId]) -> Result<(), StoreError> {
@@ -119,9 +174,8 @@ impl Sessions {
     /// Destroys the log of a turn, if it is there. What a crash leaves of this is what an earlier
     /// destruction left, or reached by nothing.
     pub(super) async fn destroy_turn(&self, turn: &TurnId) -> Result<(), StoreError> {
-        let store = self.parts.repo.store();
-        match store.remove(&LogId::turn(turn)?).await {
-            Ok(removed) => store.destroy(&removed).await,
+        match self.parts.repo.store().remove(&LogId::turn(turn)?).await {
+            Ok(removed) => self.destroy_log(&removed).await,
             Err(StoreError::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
         }

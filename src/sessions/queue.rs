@@ -16,7 +16,7 @@ use crate::sessions::circumstances::with_circumstances;
 use crate::sessions::error::SessionError;
 use crate::sessions::index::Unsent;
 use crate::sessions::trouble::Trouble;
-use crate::sessions::waiting::{Item, Source};
+use crate::sessions::waiting::{Item, Source, Undelivered, WaitingError};
 
 /// How many changes wait for a follower before it has to ask for what waits again.
 const CHANGES_WAITING_MAX: usize = 256;
@@ -41,8 +41,19 @@ pub(super) struct Known {
     pub(super) next_turns: HashSet<EventId>,
     /// Why the last one was not delivered.
     pub(super) last_error: Option<String>,
-    /// Whether all that is claimed was claimed by this process.
-    settled: bool,
+    order: Order,
+}
+
+/// In what order the files of a session's messages are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Order {
+    /// Earlier processes may have claimed some of them, and left what is no message.
+    #[default]
+    Unsettled,
+    /// All that is claimed was claimed by this process, and something is no message.
+    Untidy,
+    /// All that is claimed was claimed by this process, and all were messages at the last look.
+    Settled,
 }
 
 impl Default for Queue {
@@ -105,7 +116,7 @@ impl Sessions {
         let state = self.get_session(session).await?;
         let ended = self.has_ended(&state).await?;
         let queue = self.lock_queue(session).await?;
-        let waiting = self.parts.waiting.look(session).await?.waiting;
+        let waiting = self.look_at_queue(session).await?.waiting;
         if waiting.is_empty() && ended {
             drop(queue);
             let (now, folder) = (self.parts.clock.now(), self.folder_of(&state));
@@ -154,7 +165,7 @@ impl Sessions {
         &self,
         session: &SessionId,
     ) -> Result<Vec<WaitingMessage>, SessionError> {
-        let waiting = self.parts.waiting.look(session).await?.waiting;
+        let waiting = self.look_at_queue(session).await?.waiting;
         Ok(self.queue.with(session, |known| {
             let shown = |item: Item| WaitingMessage::of(&item, known);
             waiting.into_iter().map(shown).collect()
@@ -204,7 +215,7 @@ impl Sessions {
         let state = self.get_session(session).await?;
         {
             let _queue = self.lock_queue(session).await?;
-            let waiting = self.parts.waiting.look(session).await?.waiting;
+            let waiting = self.look_at_queue(session).await?.waiting;
             let ids = waiting.into_iter().map(|item| item.id);
             self.queue.with(session, |known| known.loose.extend(ids));
             self.queue.tell(session);
@@ -247,22 +258,44 @@ impl Sessions {
     }
 
     /// Takes the lock on what waits in a session. What an earlier process had claimed is settled
-    /// then.
+    /// then, and what is no message is out of the way, as far as the last look at it goes.
     pub(super) async fn lock_queue(
         &self,
         session: &SessionId,
     ) -> Result<OwnedMutexGuard<()>, SessionError> {
         let lock = self.queue.lock(session).await;
-        if !self.queue.with(session, |known| known.settled) {
-            self.tidy_queue(session).await;
-            let claimed = self.parts.waiting.look(session).await?.claimed;
-            self.settle(session, &claimed).await?;
-            self.queue.with(session, |known| known.settled = true);
-            if !claimed.is_empty() {
-                self.queue_changed(session).await;
+        match self.queue.with(session, |known| known.order) {
+            Order::Settled => {}
+            // What this process has claimed is on its way, and not to be settled.
+            Order::Untidy => {
+                self.tidy_queue(session).await;
+                self.queue.with(session, |known| known.order = Order::Settled);
+            }
+            Order::Unsettled => {
+                self.tidy_queue(session).await;
+                let claimed = self.parts.waiting.look(session).await?.claimed;
+                self.settle(session, &claimed).await?;
+                self.queue.with(session, |known| known.order = Order::Settled);
+                if !claimed.is_empty() {
+                    self.queue_changed(session).await;
+                }
             }
         }
         Ok(lock)
+    }
+
+    /// Looks at what is undelivered in a session. What is no message is moved out of the way before
+    /// the next change: who looks writes nothing.
+    async fn look_at_queue(&self, session: &SessionId) -> Result<Undelivered, WaitingError> {
+        let undelivered = self.parts.waiting.look(session).await?;
+        if undelivered.misfits > 0 {
+            self.queue.with(session, |known| {
+                if known.order == Order::Settled {
+                    known.order = Order::Untidy;
+                }
+            });
+        }
+        Ok(undelivered)
     }
 
     /// A message was delivered: what kept another from that is over.
@@ -285,12 +318,12 @@ impl Sessions {
 
     /// What is claimed now is to be settled before anything is changed.
     pub(super) fn unsettle(&self, session: &SessionId) {
-        self.queue.with(session, |known| known.settled = false);
+        self.queue.with(session, |known| known.order = Order::Unsettled);
     }
 
     /// Shows what waits now. Called under the lock on it.
     pub(super) async fn queue_changed(&self, session: &SessionId) {
-        match self.parts.waiting.look(session).await {
+        match self.look_at_queue(session).await {
             Ok(undelivered) => {
                 let all = undelivered.waiting.iter().chain(&undelivered.claimed);
                 let ids: HashSet<_> = all.map(|item| &item.id).collect();

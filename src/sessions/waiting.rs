@@ -48,6 +48,8 @@ pub struct Undelivered {
     pub waiting: Vec<Item>,
     /// What was claimed for a turn and neither confirmed nor given back, oldest first.
     pub claimed: Vec<Item>,
+    /// How many stand among them that are no messages, and wait to be moved out of the way.
+    pub misfits: usize,
 }
 
 impl Undelivered {
@@ -134,6 +136,13 @@ pub trait Waiting: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`WaitingError::File`]; all is where it was.
     async fn bring_back(&self, session: &SessionId, removed: &Removed) -> Result<(), WaitingError>;
+
+    /// Destroys all that is kept of a session that is gone for good, wherever it is: also where its
+    /// removed log is.
+    ///
+    /// # Errors
+    /// [`WaitingError::File`]; the rest can be destroyed later.
+    async fn destroy(&self, session: &SessionId, removed: &Removed) -> Result<(), WaitingError>;
 }
 
 /// What stood among the messages of a session and is none, so that it was moved out of the way.

@@ -64,6 +64,7 @@ impl Coordinator {
 
     /// Gives up everything that is held: none of it is written any more, and whoever waits for it gets
     /// [`StoreError::Stalled`]. Gives what that is.
+    #[must_use]
     pub fn give_up(&self) -> Vec<StoreError> {
         self.0.all_of(None).iter().filter_map(|lane| lane.give_up()).collect()
     }
@@ -186,6 +187,10 @@ impl LogStore for Coordinator {
 
     async fn destroy(&self, removed: &Removed) -> Result<(), StoreError> {
         self.0.store.destroy(removed).await
+    }
+
+    async fn finish_destroying(&self) -> Result<(), StoreError> {
+        self.0.store.finish_destroying().await
     }
 
     /// Also tries what is held in the scope, once.

@@ -250,6 +250,10 @@ impl LogStore for Store {
         self.run(move |logs| remove::destroy(&logs.files, &removed)).await
     }
 
+    async fn finish_destroying(&self) -> Result<(), StoreError> {
+        self.run(|logs| remove::finish(&logs.files)).await
+    }
+
     async fn flush(&self, scope: Option<&LogId>) -> Result<(), FlushError> {
         let registry = &self.0.registry;
         let logs = scope.map_or_else(|| registry.all(), |log| vec![log.clone()]);

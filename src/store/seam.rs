@@ -162,6 +162,15 @@ pub trait LogStore: fmt::Debug + Send + Sync {
     /// `NotFound` if it is not there any more, and `Io`.
     async fn destroy(&self, removed: &Removed) -> Result<(), StoreError>;
 
+    /// Finishes destructions that broke off: of a removal whose log is destroyed nothing is left. What
+    /// can be restored stays. Does nothing where a destruction cannot break off.
+    ///
+    /// # Errors
+    /// `Io`; the rest is for the next time.
+    async fn finish_destroying(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Makes everything acknowledged in `scope` (all logs for `None`) as durable as the
     /// [`SyncMode`] promises at a barrier, also of writers that were dropped before one.
     ///

@@ -228,11 +228,13 @@ impl LogStore for Store {
             let (disk, work_dir) = (&*logs.database.parts.disk, &logs.database.work_dir);
             logs.database.check_lock()?;
             find(logs, &removed)?;
+            // Before the rows: without them nobody would find it again.
             destroy::output(disk, work_dir, &removed.log)?;
+            destroy::folder(disk, &work_dir.removal(&removed))?;
             let change = Change { action: "destroy a log in", log: &removed.log, level };
             writing.change(change, |rows| removal::destroy(rows, &removed))?;
             writing.shrink();
-            Ok(destroy::folder_if_there(disk, &work_dir.removal(&removed))?)
+            Ok(())
         };
         self.0.write(destroy).await
     }

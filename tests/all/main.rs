@@ -52,6 +52,7 @@ mod runtime_tools;
 mod scenarios;
 mod sessions_compact;
 mod sessions_delete;
+mod sessions_destroy;
 mod sessions_facts;
 mod sessions_files;
 mod sessions_fork;

@@ -56,6 +56,11 @@ async fn fork(world: &SessionWorld, session: &SessionId, at: &TurnId) -> Session
     world.sessions.fork_session(session, Some(at)).await.expect("forked")
 }
 
+/// How many removals have left anything on the disk.
+fn kept_of_removals(home: &Home) -> usize {
+    fs::read_dir(home.work_dir().deleted()).expect("there").count()
+}
+
 #[tokio::test]
 async fn what_sessions_reach_is_no_garbage() {
     let world = SessionWorld::new();
@@ -272,7 +277,7 @@ async fn with_a_turn_goes_all_that_belongs_to_it() {
     for path in beside.iter().chain([&file, &output]) {
         assert!(!path.exists(), "{} is there", path.display());
     }
-    assert_eq!(fs::read_dir(home.work_dir().deleted()).expect("there").count(), 0);
+    assert_eq!(kept_of_removals(&home), 0);
 }
 
 #[tokio::test]
@@ -297,6 +302,7 @@ async fn wherever_the_disk_breaks_in_destroying_the_next_time_does_the_rest() {
         next.sessions.destroy_garbage(&left).await.expect("destroyed");
         assert_eq!(turns(&next).await, BTreeSet::from([kept.clone()]));
         assert_eq!(garbage(&next).await, Garbage::default());
+        assert_eq!(kept_of_removals(&home), 0, "call {from}");
         next.run(&other, answering("Three.")).await;
         if done.is_ok() {
             broken = from;
@@ -419,6 +425,7 @@ async fn wherever_the_disk_breaks_in_a_purge_it_can_be_made_again() {
         next.sessions.destroy_garbage(&left).await.expect("destroyed");
         assert_eq!(turns(&next).await, BTreeSet::from([kept]), "call {from}");
         assert_eq!(garbage(&next).await, Garbage::default(), "call {from}");
+        assert_eq!(kept_of_removals(&home), 0, "call {from}");
     }
 }
 

@@ -19,7 +19,7 @@ use turnstile::sessions::api::{SendMessageConfig, Sent};
 use turnstile::sessions::error::SessionError;
 use turnstile::sessions::trouble::Trouble;
 use turnstile::sessions::waiting::{Item, Source, WaitingError};
-use turnstile::testing::disk::{Call, ENOSPC, Fault, Plan};
+use turnstile::testing::disk::{Call, EIO, ENOSPC, Fault, Plan};
 use turnstile::testing::gate::Gate;
 use turnstile::testing::sessions::{SessionWorld, config};
 use turnstile::testing::store::Home;
@@ -622,4 +622,51 @@ async fn what_waits_and_cannot_be_read_is_told_once() {
     );
     next.sessions.recover_queues().await.expect("listed");
     assert!(troubles.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn a_file_that_turns_bad_later_is_moved_away_before_the_next_change_and_told_once() {
+    let home = Home::new();
+    let world = SessionWorld::in_files(&home);
+    let mut troubles = world.sessions.follow_trouble();
+    let session = world.session().await;
+    world.run(&session, asking()).await;
+    let damaged = world.queue(&session, "damaged").await;
+    world.queue(&session, "whole").await;
+    let folder = fs::read_dir(home.work_dir().runtime_state()).expect("there").next();
+    let inbox = folder.expect("the session's").expect("listed").path().join("inbox");
+    let bad = [format!("{damaged}.pending"), format!("{E1}.pending")];
+    for name in &bad {
+        fs::write(inbox.join(name), "{").expect("written");
+    }
+
+    assert_eq!(world.waits(&session).await, ["whole"]);
+    assert!(troubles.try_recv().is_err(), "who only looks moves nothing");
+    world.queue(&session, "next").await;
+    assert_eq!(world.waits(&session).await, ["whole", "next"]);
+    for name in &bad {
+        assert!(!inbox.join(name).exists(), "{name} is still there");
+        assert!(inbox.join("rejected").join(name).exists(), "{name} is kept");
+        let told = troubles.try_recv().expect("told");
+        assert!(matches!(&told, Trouble::Rejected { session: of, .. } if *of == session));
+    }
+    world.queue(&session, "last").await;
+    assert!(troubles.try_recv().is_err(), "it is told once");
+}
+
+#[tokio::test]
+async fn what_the_disk_does_not_give_today_is_not_taken_for_bad() {
+    let home = Home::new();
+    let world = SessionWorld::in_files(&home);
+    let mut troubles = world.sessions.follow_trouble();
+    let session = world.session().await;
+    world.run(&session, asking()).await;
+    world.queue(&session, "whole").await;
+    let fault = Fault::Error(EIO);
+    home.disk.fail(Plan { only: Some(Call::Read), from: 0, times: 1, fault });
+    assert_eq!(world.waits(&session).await, [""; 0]);
+    home.disk.heal();
+    world.queue(&session, "next").await;
+    assert_eq!(world.waits(&session).await, ["whole", "next"]);
+    assert!(troubles.try_recv().is_err(), "nothing is moved");
 }

@@ -36,12 +36,15 @@ async fn whoever_wins_of_a_decision_a_stop_and_a_deletion_nothing_is_revived() {
         assert_eq!(world.sessions.list_sessions(), []);
         world.sessions.restore_session(&session).await.expect("restored");
         assert_eq!(world.scanned().await, world.sessions.list_sessions());
-        let events = world.turns.read(&turn).await.expect("readable").events.len();
         drop(world.allow(&turn).await);
         world.sessions.stop_turn(&turn, None).await.expect("stopped");
-        let state = world.sessions.get_turn(&turn).await.expect("readable").state;
-        assert!(state.terminal.is_some());
-        assert!(world.turns.read(&turn).await.expect("readable").events.len() >= events);
+        let ended = world.sessions.get_turn(&turn).await.expect("readable");
+        assert!(ended.state.terminal.is_some());
+        let late = world.allow(&turn).await;
+        assert!(late.is_err(), "it has ended");
+        world.sessions.stop_turn(&turn, None).await.expect("it has ended already");
+        let read = world.sessions.get_turn(&turn).await.expect("readable");
+        assert_eq!(read.events, ended.events, "nothing follows an end");
         assert_eq!(world.scanned().await, world.sessions.list_sessions());
     }
 }

@@ -7,7 +7,6 @@ use serde_json::json;
 use crate::app::App;
 use crate::cli::report::{Exit, Form, Problem, print, tell};
 use crate::sessions::gc::Garbage;
-use crate::store::error::StoreError;
 
 /// What is to happen to what is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +17,13 @@ pub(super) enum Fate {
 
 /// Names what can be destroyed, and destroys it if that was said.
 pub(super) async fn gc(app: &App, fate: Fate, form: Form) -> Result<Exit, Problem> {
-    let disk = |error: StoreError| Problem::of(Exit::Disk, &error);
-    let found = app.find_garbage().await.map_err(disk)?;
+    let found = app.find_garbage().await.map_err(|error| Problem::of(Exit::Disk, &error))?;
     let garbage = match fate {
         Fate::Named => found,
-        Fate::Destroyed => app.graph().sessions.destroy_garbage(&found).await.map_err(disk)?,
+        Fate::Destroyed => {
+            let destroyed = app.graph().sessions.destroy_garbage(&found).await;
+            destroyed.map_err(|error| Problem::of(Exit::Disk, &error))?
+        }
     };
     print(&match form {
         Form::Json => as_json(&garbage, fate),

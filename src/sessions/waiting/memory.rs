@@ -63,6 +63,7 @@ impl Waiting for Memory {
         Ok(self.with(session, |kept| Undelivered {
             waiting: all(&kept.waiting),
             claimed: all(&kept.claimed),
+            misfits: 0,
         }))
     }
 
@@ -134,6 +135,13 @@ impl Waiting for Memory {
         if let Some(kept) = kept {
             state.sessions.insert(session.clone(), kept);
         }
+        Ok(())
+    }
+
+    async fn destroy(&self, session: &SessionId, removed: &Removed) -> Result<(), WaitingError> {
+        let mut state = self.lock();
+        state.sessions.remove(session);
+        state.aside.retain(|(aside, _)| aside != removed);
         Ok(())
     }
 }

@@ -179,7 +179,7 @@ impl Lane {
     /// [`StoreError::Stalled`] if it was tried from now on and the disk did not take it.
     pub(super) async fn drain(&self) -> Result<(), StoreError> {
         let mut tries = self.tries.subscribe();
-        let tried = *tries.borrow_and_update();
+        let before = *tries.borrow_and_update();
         let until = self.lock().put;
         self.retry();
         loop {
@@ -188,7 +188,7 @@ impl Lane {
                 if state.left >= until {
                     return Ok(());
                 }
-                if let Some(error) = state.stalled(&self.place).filter(|_| *tries.borrow() > tried)
+                if let Some(error) = state.stalled(&self.place).filter(|_| *tries.borrow() > before)
                 {
                     return Err(error);
                 }

@@ -1,6 +1,7 @@
 //! Taking logs out and putting them back. Each removal is a folder of its own in `var/deleted`: the
 //! log, what stood beside it, and a note that says whose they are.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,8 @@ use crate::store::log::{Inspection, LogId, LogKind, Removed};
 const NOTE: &str = "removed.json";
 /// More than any note.
 const NOTE_BYTES_MAX: u64 = 4 * 1024;
+/// How long what tells removals of one log apart is, in hexadecimal digits.
+const KEY_END_DIGITS: usize = 16;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -102,15 +105,64 @@ pub(super) fn restore(files: &Files, removed: &Removed) -> Result<(), StoreError
     Ok(())
 }
 
-/// Destroys what was removed; the log first, because without it nothing can be restored. Before it
-/// goes what a turn's tools had put out: without the log nobody would find it again.
+/// Destroys what was removed. Before the log goes what lies elsewhere: what a turn's tools had put out,
+/// and what a crash has left beside the place of the log. Without the log nobody would find it again;
+/// what is in the folder with it is found by [`finish`].
 pub(super) fn destroy(files: &Files, removed: &Removed) -> Result<(), StoreError> {
     files.check_lock()?;
-    let (folder, path) = (folder_of(files, removed), log_in(files, removed));
+    let (log, path) = (&removed.log, log_in(files, removed));
     find(files, removed)?;
-    destroy::output(&*files.disk, &files.work_dir, &removed.log)?;
-    files.disk.unlink(&path).map_err(files.failed(&removed.log, "delete"))?;
-    Ok(destroy::folder(&*files.disk, &folder)?)
+    destroy::output(&*files.disk, &files.work_dir, log)?;
+    // A log that has come back under its id has companions of its own.
+    if !is_there(files, &files.file(log))? {
+        destroy_companions(files, log)?;
+    }
+    files.disk.unlink(&path).map_err(files.failed(log, "delete"))?;
+    Ok(destroy::folder(&*files.disk, &folder_of(files, removed))?)
+}
+
+fn destroy_companions(files: &Files, log: &LogId) -> Result<(), IoFailure> {
+    let dated = files.work_dir.dated(log);
+    for name in
+        names(files, &dated, EntryKind::File)?.iter().filter(|it| files.is_companion(log, it))
+    {
+        let path = dated.join(name);
+        disk::unlink_if_there(&*files.disk, &path).map_err(IoFailure::of("delete", &path))?;
+    }
+    Ok(())
+}
+
+/// Destroys the folders of removals whose log is destroyed. What has another name is somebody else's.
+pub(super) fn finish(files: &Files) -> Result<(), StoreError> {
+    files.check_lock()?;
+    let deleted = files.work_dir.deleted();
+    for name in names(files, &deleted, EntryKind::Folder)? {
+        let Some(log) = log_of(&name) else { continue };
+        let folder = deleted.join(&name);
+        // In this order: one that is being taken out is in the second place once it left the first.
+        let (before, after) = (files.file(&log), in_folder(files, &log, &folder));
+        if !is_there(files, &before)? && !is_there(files, &after)? {
+            destroy::folder(&*files.disk, &folder)?;
+        }
+    }
+    Ok(())
+}
+
+/// The log that the folder of a removal is named after.
+fn log_of(key: &OsStr) -> Option<LogId> {
+    let (log, end) = key.to_str()?.rsplit_once('-')?;
+    let is_end = end.len() == KEY_END_DIGITS && end.bytes().all(|it| it.is_ascii_hexdigit());
+    let (kind, id) = log.split_once('-').filter(|_| is_end)?;
+    let kinds = [LogKind::Session, LogKind::Turn];
+    LogId::new(kinds.into_iter().find(|it| it.as_str() == kind)?, id).ok()
+}
+
+fn is_there(files: &Files, path: &Path) -> Result<bool, IoFailure> {
+    match files.disk.stat(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(IoFailure::of("look at", path)(error)),
+    }
 }
 
 fn folder_of(files: &Files, removed: &Removed) -> PathBuf {
@@ -118,8 +170,11 @@ fn folder_of(files: &Files, removed: &Removed) -> PathBuf {
 }
 
 fn log_in(files: &Files, removed: &Removed) -> PathBuf {
-    let path = files.file(&removed.log);
-    folder_of(files, removed).join(path.file_name().unwrap_or_default())
+    in_folder(files, &removed.log, &folder_of(files, removed))
+}
+
+fn in_folder(files: &Files, log: &LogId, folder: &Path) -> PathBuf {
+    folder.join(files.file(log).file_name().unwrap_or_default())
 }
 
 fn write_note(files: &Files, removed: &Removed) -> Result<(), IoFailure> {

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::tasks::Tasks;
+use tokio::task::JoinHandle;
+
+use crate::base::tasks::{Ended, Tasks};
 use crate::store::coordinate::{Coordinator, Stall};
 use crate::store::error::StoreError;
 use crate::store::jsonl::Options;
@@ -73,15 +75,22 @@ async fn read(store: &Coordinator, number: usize) -> Vec<Record> {
     store.inspect(&turn(number)).await.expect("readable").records.clone()
 }
 
-/// Appends a record in the background; gives whether it was written.
-fn append(
-    mut writer: Box<dyn LogWriter>,
-    number: usize,
-) -> tokio::task::JoinHandle<(Box<dyn LogWriter>, Result<(), StoreError>)> {
-    tokio::spawn(async move {
+/// A writer, and what became of its append.
+type Appended = (Box<dyn LogWriter>, Result<(), StoreError>);
+
+/// Appends a record in the background.
+fn append(mut writer: Box<dyn LogWriter>, number: usize) -> JoinHandle<Ended<Appended>> {
+    Tasks::new().spawn("append", async move {
         let appended = writer.append(&[record(number)], Durability::Written).await;
         (writer, appended.map(drop))
     })
+}
+
+async fn ended(appended: JoinHandle<Ended<Appended>>) -> Appended {
+    match appended.await.expect("it ends") {
+        Ended::Done(appended) => appended,
+        Ended::Panicked(why) => panic!("{why}"),
+    }
 }
 
 /// Waits until so many logs are stalled; gives them.
@@ -129,7 +138,7 @@ async fn what_a_full_disk_did_not_take_is_kept_and_tried_again_by_itself() {
     assert_eq!(again[0].retry_in, Some(Duration::from_secs(4)), "each pause is longer");
     assert_eq!(read(&store, 0).await, records(0..1));
     home.disk.heal();
-    let (writer, appended) = appended.await.expect("it ends");
+    let (writer, appended) = ended(appended).await;
     appended.expect("written in the end");
     assert_eq!(stalls(&store, 0).await, []);
     drop(writer);
@@ -148,7 +157,7 @@ async fn a_failed_device_is_tried_when_somebody_asks() {
     tokio::time::sleep(Duration::from_hours(1)).await;
     assert!(!appended.is_finished(), "it does not look by itself whether it is well again");
     store.retry();
-    let (_writer, appended) = appended.await.expect("it ends");
+    let (_writer, appended) = ended(appended).await;
     appended.expect("written");
     assert_eq!(read(&store, 0).await, records(0..2));
     assert_eq!(stalls(&store, 0).await, []);
@@ -180,7 +189,7 @@ async fn a_flush_tries_what_is_held_once_and_says_what_is_not_written() {
     home.disk.heal();
     store.flush(None).await.expect("all is well");
     for appended in appends {
-        appended.await.expect("it ends").1.expect("written");
+        ended(appended).await.1.expect("written");
     }
     assert_eq!((read(&store, 0).await, read(&store, 1).await), (records(0..2), records(0..2)));
 }
@@ -198,7 +207,7 @@ async fn one_stuck_log_holds_up_no_other() {
     }
     assert!(!appended.is_finished());
     gate.open();
-    appended.await.expect("it ends").1.expect("written");
+    ended(appended).await.1.expect("written");
 }
 
 #[tokio::test]
@@ -211,7 +220,7 @@ async fn what_is_given_up_is_not_written_and_whoever_waits_is_told() {
     stalls(&store, 1).await;
     let given_up = store.give_up();
     assert!(matches!(&given_up[..], [StoreError::Stalled { records: 1, .. }]), "{given_up:?}");
-    let (mut writer, refused) = appended.await.expect("it ends");
+    let (mut writer, refused) = ended(appended).await;
     assert!(matches!(refused, Err(StoreError::Stalled { records: 1, .. })), "{refused:?}");
     assert_eq!(stalls(&store, 0).await, []);
     home.disk.heal();

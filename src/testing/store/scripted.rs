@@ -223,6 +223,10 @@ impl LogStore for ScriptedStore {
         Ok(())
     }
 
+    async fn finish_destroying(&self) -> Result<(), StoreError> {
+        self.inner.finish_destroying().await
+    }
+
     async fn flush(&self, scope: Option<&LogId>) -> Result<(), FlushError> {
         self.inner.flush(scope).await
     }
