@@ -7,6 +7,7 @@
     reason = "a simulation stops where the program breaks a promise"
 )]
 
+mod absence;
 mod check;
 mod gated;
 mod gates;
