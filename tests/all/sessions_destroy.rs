@@ -31,8 +31,8 @@ impl Watch for Faster {
     async fn before(&self, log: &LogId, change: Change<'_>) {
         match change {
             Change::Destroy => {
-                let removed = self.0.removed().await.expect("listed").into_iter();
-                let removed = removed.filter(|it| it.log == *log).next_back().expect("there");
+                let removed = self.0.removed().await.expect("listed");
+                let removed = removed.into_iter().rfind(|it| it.log == *log).expect("there");
                 self.0.destroy(&removed).await.expect("destroyed");
             }
             Change::Create(_) | Change::Append(_) | Change::Remove | Change::Restore => {}

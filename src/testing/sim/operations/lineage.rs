@@ -106,5 +106,6 @@ pub(super) async fn collect(
     let is_found = gone.turns.iter().all(|turn| found.turns.contains(turn))
         && gone.expired.iter().all(|removed| found.expired.contains(removed));
     assert!(is_found, "more is gone than was found: {gone:?} of {found:?}");
+    shared.lock().collected.extend(gone.turns);
     Ok(())
 }
