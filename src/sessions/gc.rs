@@ -72,7 +72,7 @@ impl Sessions {
     ///
     /// # Errors
     /// [`SessionError::Entangled`] if it cannot be told which turns others reach: nothing is
-    /// destroyed then. [`SessionError::Store`].
+    /// destroyed then. [`SessionError::Store`], [`SessionError::Waiting`].
     pub async fn purge_session(&self, session: &SessionId) -> Result<(), SessionError> {
         let family = self.family(session).await?;
         let _marks = self.close(&family).await?;
