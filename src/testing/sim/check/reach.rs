@@ -57,8 +57,8 @@ impl Sim {
     }
 }
 
-/// The session that a log is, or whose turn it is.
-fn session_of(log: &LogId, records: &[Record]) -> Option<SessionId> {
+/// The session that a log is, or whose turn it is; `None` for a question that the layer itself asked.
+pub(super) fn session_of(log: &LogId, records: &[Record]) -> Option<SessionId> {
     match log.kind() {
         LogKind::Session => Some(SessionId::from(log.id())),
         LogKind::Turn => match TurnEvent::parse_line(records.first()?.as_bytes()).ok()?.fact {
