@@ -153,20 +153,21 @@ impl Advance {
         };
         let question = live.question(&known.descriptor.tool_id, plan);
         let verdict = AssertUnwindSafe(self.parts.checker.check(&question)).catch_unwind().await;
-        let none = match verdict {
+        let no_verdict = |why| Grounds {
+            rule: "ask: the rules gave no verdict".to_owned(),
+            checker_error: Some(why),
+        };
+        let grounds = match verdict {
             Ok(Ok(Verdict::Allow { .. })) => return Checked::Allowed(question.plan),
             Ok(Ok(Verdict::Deny { rule, reason })) => {
                 return Checked::Recorded(denied(call, rule, &reason));
             }
-            Ok(Ok(Verdict::Ask { rule })) => {
-                let grounds = Grounds { rule, checker_error: None };
-                return self.question(&known.tool, call, question.plan, grounds).await;
+            Ok(Ok(Verdict::Ask { rule })) => Grounds { rule, checker_error: None },
+            Ok(Err(none)) => no_verdict(none.to_string()),
+            Err(panic) => {
+                no_verdict(format!("the checker panicked: {}", panic_message(panic.as_ref())))
             }
-            Ok(Err(none)) => none.to_string(),
-            Err(panic) => format!("the checker panicked: {}", panic_message(panic.as_ref())),
         };
-        let rule = "ask: the rules gave no verdict".to_owned();
-        let grounds = Grounds { rule, checker_error: Some(none) };
         self.question(&known.tool, call, question.plan, grounds).await
     }
 
