@@ -218,7 +218,7 @@ mod tests {
     use crate::testing::session_fact::header;
 
     #[test]
-    fn what_is_gone_on_with_is_a_person_s_own_and_there_is_a_reason_for_none() {
+    fn what_is_gone_on_with_is_the_last_of_a_person_s_own_and_there_is_a_reason_for_none() {
         let entry = |id: &str, change: fn(&mut SessionIndexEntry)| {
             let fact = SessionFact::Created(Arc::new(header()));
             let created = Event { id: SessionId::from(id), ts: Timestamp::from_ms(0), fact };
@@ -239,5 +239,17 @@ mod tests {
         check(&[agent(), away()], Err(NoLatest::PutAway));
         check(&[agent(), away(), damaged()], Err(NoLatest::Unreadable));
         check(&[agent(), away(), damaged(), sound()], Ok("s1"));
+
+        // Neither its place, nor when it began, nor what else happened to it counts.
+        let renamed = || {
+            entry("s5", |entry| {
+                entry.created_at = Timestamp::from_ms(8);
+                entry.updated_at = Timestamp::from_ms(9);
+            })
+        };
+        let used = || entry("s6", |entry| entry.active_at = Timestamp::from_ms(1));
+        check(&[renamed(), used(), sound()], Ok("s6"));
+        check(&[used(), renamed(), sound()], Ok("s6"));
+        check(&[sound(), renamed(), used()], Ok("s6"));
     }
 }

@@ -5,6 +5,7 @@ mod advance;
 pub mod api;
 mod audit;
 mod calls;
+mod classify;
 mod commit;
 pub mod compose;
 pub mod context;

@@ -226,15 +226,21 @@ impl Folder<'_> {
 
     /// Moves the whole folder, if it is there.
     pub(super) fn move_all(&self, from: &Path, to: &Path) -> Result<(), IoFailure> {
-        match self.disk.stat(from) {
-            Err(error) if is_gone(&error) => return Ok(()),
-            there => drop(there.map_err(IoFailure::of("look at", from))?),
+        if !self.is_there(from)? {
+            return Ok(());
         }
         let parent = parent_of(to);
         disk::make_folders(self.disk, parent).map_err(IoFailure::of("make the folder", parent))?;
         self.disk.rename(from, to).map_err(IoFailure::of("move", from))?;
         self.sync(parent)?;
         self.sync(parent_of(from))
+    }
+
+    pub(super) fn is_there(&self, path: &Path) -> Result<bool, IoFailure> {
+        match self.disk.stat(path) {
+            Err(error) if is_gone(&error) => Ok(false),
+            there => there.map(|_| true).map_err(IoFailure::of("look at", path)),
+        }
     }
 
     fn sync(&self, folder: &Path) -> Result<(), IoFailure> {

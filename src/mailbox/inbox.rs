@@ -16,7 +16,6 @@ use crate::mailbox::folder::{self, Folder, ITEM_BYTES_MAX, Locked};
 use crate::mailbox::item::{self, Claim, Event, Found};
 use crate::sessions::waiting::{Item, Rejected, Undelivered, Waiting, WaitingError};
 use crate::store::blocking::InOrder;
-use crate::store::destroy;
 use crate::store::disk::{self, Disk};
 use crate::store::error::IoFailure;
 use crate::store::log::Removed;
@@ -216,21 +215,18 @@ impl Waiting for Inbox {
 
     async fn set_aside(&self, session: &SessionId, removed: &Removed) -> Result<(), WaitingError> {
         let aside = self.work_dir.removal(removed).join(ASIDE);
-        self.change(session, move |folder| Ok(folder.move_all(&folder.root, &aside)?)).await
+        // Another program may put something into a session that was deleted.
+        let later = aside.join(format!("later-{}", self.clock.now().ms()));
+        self.change(session, move |folder| {
+            let to = if folder.is_there(&aside)? { &later } else { &aside };
+            Ok(folder.move_all(&folder.root, to)?)
+        })
+        .await
     }
 
     async fn bring_back(&self, session: &SessionId, removed: &Removed) -> Result<(), WaitingError> {
         let aside = self.work_dir.removal(removed).join(ASIDE);
         self.change(session, move |folder| Ok(folder.move_all(&aside, &folder.root)?)).await
-    }
-
-    async fn destroy(&self, session: &SessionId, removed: &Removed) -> Result<(), WaitingError> {
-        let aside = self.work_dir.removal(removed).join(ASIDE);
-        self.change(session, move |folder| {
-            destroy::folder(folder.disk, &folder.root)?;
-            Ok(destroy::folder(folder.disk, &aside)?)
-        })
-        .await
     }
 }
 

@@ -12,18 +12,16 @@ use crate::base::id::ToolCallId;
 use crate::base::tasks::panic_message;
 use crate::domain::agent::ToolDescriptor;
 use crate::domain::json::Json;
-use crate::domain::message::Message;
 use crate::domain::permission::decide::Verdict;
 use crate::domain::permission::plan::{LocatedPlan, PermissionRequest};
 use crate::domain::tool::ResultMetadata;
 use crate::domain::turn::event::{
-    Classification, ClassificationFailed, Decision, DecisionSource, PermissionClassified,
-    PermissionRequired, PermissionResolved, ToolResultData, TurnConfig, TurnFact,
+    Classification, Decision, DecisionSource, PermissionRequired, PermissionResolved,
+    ToolResultData, TurnConfig, TurnFact,
 };
 use crate::domain::turn::state::{Resolution, ToolCall, TurnState};
-use crate::policy::classifier::{Batch, Classifier, DoubtfulCall, Opinion};
+use crate::policy::classifier::Classifier;
 use crate::runtime::advance::{Advance, KnownTool, Live};
-use crate::runtime::compose::compose;
 use crate::runtime::error::AdvanceError;
 use crate::runtime::recover::{runtime_error, runtime_result};
 use crate::tools::tool::{Permit, PreviewContext, Tool};
@@ -50,13 +48,6 @@ pub(super) struct Allowed(HashMap<ToolCallId, LocatedPlan>);
 struct Grounds {
     rule: String,
     checker_error: Option<String>,
-}
-
-/// The calls of which a classifier is to be asked.
-struct Doubtful {
-    batch: Option<Batch>,
-    /// Those that it cannot be asked of: another program put the question in words of its own.
-    unreadable: Vec<ToolCallId>,
 }
 
 /// What the rules say of one call.
@@ -162,20 +153,21 @@ impl Advance {
         };
         let question = live.question(&known.descriptor.tool_id, plan);
         let verdict = AssertUnwindSafe(self.parts.checker.check(&question)).catch_unwind().await;
-        let none = match verdict {
+        let no_verdict = |why| Grounds {
+            rule: "ask: the rules gave no verdict".to_owned(),
+            checker_error: Some(why),
+        };
+        let grounds = match verdict {
             Ok(Ok(Verdict::Allow { .. })) => return Checked::Allowed(question.plan),
             Ok(Ok(Verdict::Deny { rule, reason })) => {
                 return Checked::Recorded(denied(call, rule, &reason));
             }
-            Ok(Ok(Verdict::Ask { rule })) => {
-                let grounds = Grounds { rule, checker_error: None };
-                return self.question(&known.tool, call, question.plan, grounds).await;
+            Ok(Ok(Verdict::Ask { rule })) => Grounds { rule, checker_error: None },
+            Ok(Err(none)) => no_verdict(none.to_string()),
+            Err(panic) => {
+                no_verdict(format!("the checker panicked: {}", panic_message(panic.as_ref())))
             }
-            Ok(Err(none)) => none.to_string(),
-            Err(panic) => format!("the checker panicked: {}", panic_message(panic.as_ref())),
         };
-        let rule = "ask: the rules gave no verdict".to_owned();
-        let grounds = Grounds { rule, checker_error: Some(none) };
         self.question(&known.tool, call, question.plan, grounds).await
     }
 
@@ -233,38 +225,6 @@ impl Advance {
             Ok(open.filter_map(|call| decision(config, call, classifier)).collect())
         };
         self.cell.commit_with(&self.parts, decide).await
-    }
-
-    async fn classify(&self, live: &Live, classifier: &dyn Classifier) -> Result<(), AdvanceError> {
-        let Doubtful { batch, unreadable } =
-            self.cell.look(&self.parts, |state| doubtful(live, state)).await?;
-        if !unreadable.is_empty() {
-            let why = "this program cannot read what is asked".to_owned();
-            let facts = |state: &TurnState| {
-                let asked = still_asked(state, unreadable);
-                Ok(if asked.is_empty() { Vec::new() } else { vec![not_classified(asked, why)] })
-            };
-            self.cell.commit_with(&self.parts, facts).await?;
-        }
-        let Some(batch) = batch else { return Ok(()) };
-        let classifying = classifier.classify(&batch, self.stop.token());
-        let opinions = tokio::select! {
-            biased;
-            // Safe to drop: an opinion changes nothing.
-            () = self.stop.token().cancelled() => return Ok(()),
-            opinions = AssertUnwindSafe(classifying).catch_unwind() => opinions,
-        };
-        let opinions = match opinions {
-            Ok(opinions) => opinions.map_err(|error| error.to_string()),
-            Err(panic) => {
-                Err(format!("the classifier panicked: {}", panic_message(panic.as_ref())))
-            }
-        };
-        let facts = |state: &TurnState| {
-            let asked = batch.calls.iter().map(|call| call.tool_call_id.clone()).collect();
-            Ok(classification_facts(still_asked(state, asked), opinions))
-        };
-        self.cell.commit_with(&self.parts, facts).await
     }
 }
 
@@ -344,67 +304,4 @@ fn decision(
         reason: Some(reason),
         metadata: None,
     }))
-}
-
-/// Those of these calls that are still asked about: a person may have decided meanwhile.
-fn still_asked(state: &TurnState, calls: Vec<ToolCallId>) -> Vec<ToolCallId> {
-    let asked = |id: &ToolCallId| state.tool_calls.get(id).is_some_and(ToolCall::awaits_permission);
-    calls.into_iter().filter(asked).collect()
-}
-
-/// The calls that a classifier has not seen yet.
-fn doubtful(live: &Live, state: &TurnState) -> Doubtful {
-    let (mut calls, mut unreadable) = (Vec::new(), Vec::new());
-    for call in state.outstanding_permissions() {
-        let Some(permission) = &call.permission else { continue };
-        if permission.classified.is_some() || permission.classification_failed.is_some() {
-            continue;
-        }
-        match permission.request.read() {
-            Ok(request) => calls.push(DoubtfulCall {
-                tool_call_id: call.id.clone(),
-                tool_name: call.name.clone(),
-                input: call.arguments.clone(),
-                request,
-            }),
-            Err(_) => unreadable.push(call.id.clone()),
-        }
-    }
-    if calls.is_empty() {
-        return Doubtful { batch: None, unreadable };
-    }
-    let index = state.next_call_index().saturating_sub(1);
-    let mut conversation = compose(state, &live.surroundings, index).messages;
-    let answer = state.model_calls.last().and_then(|call| call.response());
-    conversation.extend(answer.map(|answer| Message::Assistant(Arc::clone(answer))));
-    Doubtful { batch: Some(Batch { conversation: conversation.into(), calls }), unreadable }
-}
-
-/// What a classifier's answer amounts to. A call that it leaves out counts as deferred.
-fn classification_facts(
-    asked: Vec<ToolCallId>,
-    classified: Result<Vec<Opinion>, String>,
-) -> Vec<TurnFact> {
-    if asked.is_empty() {
-        return Vec::new();
-    }
-    let opinions = match classified {
-        Err(error) => return vec![not_classified(asked, error)],
-        Ok(opinions) => opinions,
-    };
-    let facts = asked.into_iter().map(|id| {
-        match opinions.iter().find(|opinion| opinion.tool_call_id == id) {
-            Some(opinion) => TurnFact::PermissionClassified(PermissionClassified {
-                tool_call_id: id,
-                decision: opinion.decision,
-                reason: opinion.reason.clone(),
-            }),
-            None => not_classified(vec![id], "the classifier left this call out".to_owned()),
-        }
-    });
-    facts.collect()
-}
-
-fn not_classified(tool_call_ids: Vec<ToolCallId>, error: String) -> TurnFact {
-    TurnFact::ClassificationFailed(ClassificationFailed { tool_call_ids, error })
 }

@@ -110,7 +110,7 @@ impl Sessions {
 
     async fn claim_next(&self, session: &SessionId) -> Result<Option<Item>, SessionError> {
         let _queue = self.lock_queue(session).await?;
-        let mut waiting = self.parts.waiting.look(session).await?.waiting.into_iter();
+        let mut waiting = self.look_at_queue(session).await?.waiting.into_iter();
         let Some(first) = waiting.next() else { return Ok(None) };
         if !self.queue.with(session, |known| known.loose.contains(&first.id)) {
             return Ok(None);
@@ -154,7 +154,7 @@ impl Sessions {
     /// before comes first, and has turns of its own.
     async fn claim_typed(&self, session: &SessionId) -> Result<Vec<Item>, SessionError> {
         let _queue = self.lock_queue(session).await?;
-        let mut items = self.parts.waiting.look(session).await?.waiting;
+        let mut items = self.look_at_queue(session).await?.waiting;
         self.queue.with(session, |known| {
             let may_go = |item: &&Item| {
                 known.loose.contains(&item.id) && !known.next_turns.contains(&item.id)

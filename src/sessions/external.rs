@@ -3,8 +3,7 @@
 
 use crate::base::id::{ToolCallId, TurnId};
 use crate::domain::json::Json;
-use crate::domain::question::ASK_HUMAN;
-use crate::domain::question::{Answer, Questions};
+use crate::domain::question::{ASK_HUMAN, Answer, Questions};
 use crate::domain::turn::event::{Decision, ToolResultData};
 use crate::domain::turn::state::TurnState;
 use crate::runtime::api::ExternalInput;

@@ -72,7 +72,7 @@ impl Sessions {
     ///
     /// # Errors
     /// [`SessionError::Entangled`] if it cannot be told which turns others reach: nothing is
-    /// destroyed then. [`SessionError::Store`].
+    /// destroyed then. [`SessionError::Store`], [`SessionError::Waiting`].
     pub async fn purge_session(&self, session: &SessionId) -> Result<(), SessionError> {
         let family = self.family(session).await?;
         let _marks = self.close(&family).await?;
@@ -139,8 +139,9 @@ impl Sessions {
         self.parts.repo.store().finish_destroying().await
     }
 
-    /// The messages go before the log: without that nobody would find them again. Called under the
-    /// lock on the session, or on all.
+    /// The log goes first: as long as it is there the session can be restored, whole. So the messages
+    /// are with it before that, also when they could not be set aside in time; without it nobody would
+    /// find them again. Called under the lock on the session, or on all.
     async fn destroy(&self, removed: &Removed) -> Result<(), SessionError> {
         if removed.log.kind() == LogKind::Session {
             match self.parts.repo.store().revision(&removed.log).await {
@@ -148,7 +149,7 @@ impl Sessions {
                 Ok(_) => {}
                 Err(StoreError::NotFound(_)) => {
                     let session = SessionId::from(removed.log.id());
-                    self.parts.waiting.destroy(&session, removed).await?;
+                    self.parts.waiting.set_aside(&session, removed).await?;
                 }
                 Err(error) => return Err(error.into()),
             }

@@ -151,7 +151,7 @@ impl Sessions {
             return Ok(());
         }
         let _queue = self.lock_queue(session).await?;
-        let waiting = self.parts.waiting.look(session).await?.waiting.into_iter();
+        let waiting = self.look_at_queue(session).await?.waiting.into_iter();
         self.queue.with(session, |known| known.next_turns = waiting.map(|item| item.id).collect());
         Ok(())
     }
@@ -286,7 +286,10 @@ impl Sessions {
 
     /// Looks at what is undelivered in a session. What is no message is moved out of the way before
     /// the next change: who looks writes nothing.
-    async fn look_at_queue(&self, session: &SessionId) -> Result<Undelivered, WaitingError> {
+    pub(super) async fn look_at_queue(
+        &self,
+        session: &SessionId,
+    ) -> Result<Undelivered, WaitingError> {
         let undelivered = self.parts.waiting.look(session).await?;
         if undelivered.misfits > 0 {
             self.queue.with(session, |known| {

@@ -125,7 +125,7 @@ pub trait Waiting: fmt::Debug + Send + Sync {
     /// [`WaitingError::File`].
     async fn among(&self, sessions: &[SessionId]) -> Result<Vec<SessionId>, WaitingError>;
 
-    /// Moves all that is kept of a session to where its removed log is.
+    /// Moves all that is kept of a session to where its removed log is, beside what is there already.
     ///
     /// # Errors
     /// [`WaitingError::File`]; all is where it was.
@@ -136,13 +136,6 @@ pub trait Waiting: fmt::Debug + Send + Sync {
     /// # Errors
     /// [`WaitingError::File`]; all is where it was.
     async fn bring_back(&self, session: &SessionId, removed: &Removed) -> Result<(), WaitingError>;
-
-    /// Destroys all that is kept of a session that is gone for good, wherever it is: also where its
-    /// removed log is.
-    ///
-    /// # Errors
-    /// [`WaitingError::File`]; the rest can be destroyed later.
-    async fn destroy(&self, session: &SessionId, removed: &Removed) -> Result<(), WaitingError>;
 }
 
 /// What stood among the messages of a session and is none, so that it was moved out of the way.

@@ -7,6 +7,7 @@
     reason = "a simulation stops where the program breaks a promise"
 )]
 
+mod absence;
 mod check;
 mod gated;
 mod gates;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 
+use crate::sessions::Options;
 use crate::store::log::{LogId, Record};
 use crate::testing::clock::HandClock;
 use crate::testing::sim::check::Seen;
@@ -73,6 +75,8 @@ pub fn play(seed: u64) -> Result<Played, String> {
 /// A simulation: all that outlives a process.
 struct Sim {
     odds: Odds,
+    /// What the layer does without being asked for.
+    options: Options,
     clock: Arc<HandClock>,
     storage: Storage,
     runs: Runs,
@@ -95,8 +99,11 @@ impl Sim {
     fn new(seed: u64, trace: Trace) -> Self {
         let (clock, gates) = (HandClock::new(), Gates::default());
         let storage = Storage::new(seed, &clock, &gates);
+        let seed = Seed::new(seed);
+        let options = Options { auto_title: seed.chance(50), auto_compact: seed.chance(50) };
         Self {
-            odds: Odds { seed: Seed::new(seed), gates },
+            odds: Odds { seed, gates },
+            options,
             clock,
             storage,
             runs: Runs::default(),

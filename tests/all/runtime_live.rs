@@ -13,12 +13,14 @@ use turnstile::runtime::api::Turns as _;
 use turnstile::runtime::error::AdvanceError;
 use turnstile::runtime::hub::{Interest, Received, Subscription};
 use turnstile::store::error::StoreError;
+use turnstile::store::memory;
 use turnstile::testing::checker::Says;
 use turnstile::testing::gate::Gate;
 use turnstile::testing::log::SESSION;
 use turnstile::testing::model::{Play, Reply};
+use turnstile::testing::store::memory_store;
 use turnstile::testing::tools::FakeTool;
-use turnstile::testing::world::{World, all_told, allow};
+use turnstile::testing::world::{Setting, World, all_told, allow};
 
 fn told(subscription: &Subscription) -> Vec<LiveEvent> {
     let received = std::iter::from_fn(|| subscription.try_next());
@@ -187,7 +189,8 @@ async fn a_client_that_waits_before_it_tries_again_is_told_of_and_not_recorded()
 
 #[tokio::test]
 async fn a_program_that_ends_waits_for_no_model_and_the_turn_can_be_resumed() {
-    let world = World::bare();
+    let store = Arc::new(memory_store());
+    let world = World::over(Arc::<memory::Store>::clone(&store), Setting::default());
     let gate = Gate::new();
     world.model.then(Reply::new().text("Hel").gate(&gate).text("lo.").finish("stop"));
     let turn = world.ask("Hi.").await;
@@ -199,4 +202,9 @@ async fn a_program_that_ends_waits_for_no_model_and_the_turn_can_be_resumed() {
     let log = world.log(&turn);
     assert_eq!(log.last().map(String::as_str), Some("model_call_requested 0 [input]"));
     assert!(!world.runtime.hub().is_running(&turn));
+    drop(world);
+    let next = World::over(store, Setting::default());
+    next.will_say("Hello.");
+    let log = next.run(&turn).await;
+    assert_eq!(log.last().map(String::as_str), Some(r#"turn_completed "Hello." stop"#));
 }

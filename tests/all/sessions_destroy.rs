@@ -7,8 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use turnstile::base::id::{SessionId, TurnId};
+use turnstile::base::clock::Timestamp;
+use turnstile::base::id::{EventId, SessionId, TurnId};
+use turnstile::domain::message::UserMessage;
 use turnstile::sessions::error::SessionError;
+use turnstile::sessions::waiting::{Item, Source};
 use turnstile::store::error::StoreError;
 use turnstile::store::jsonl;
 use turnstile::store::log::LogId;
@@ -31,8 +34,8 @@ impl Watch for Faster {
     async fn before(&self, log: &LogId, change: Change<'_>) {
         match change {
             Change::Destroy => {
-                let mut removed = self.0.removed().await.expect("listed").into_iter();
-                let removed = removed.rfind(|it| it.log == *log).expect("there");
+                let removed = self.0.removed().await.expect("listed");
+                let removed = removed.into_iter().rfind(|it| it.log == *log).expect("there");
                 self.0.destroy(&removed).await.expect("destroyed");
             }
             Change::Create(_) | Change::Append(_) | Change::Remove | Change::Restore => {}
@@ -214,4 +217,44 @@ async fn a_log_that_came_back_under_its_id_keeps_what_stands_beside_it() {
     fs::write(&live, "streaming").expect("written");
     store.destroy(&removed).await.expect("destroyed");
     assert!(live.exists(), "it belongs to the new one");
+}
+
+#[tokio::test]
+async fn what_another_program_puts_into_a_deleted_session_goes_with_it() {
+    let home = Home::new();
+    let world = SessionWorld::in_files(&home);
+    let session = secretive(&world, &home).await;
+    world.sessions.delete_session(&session).await.expect("deleted");
+    let item = Item {
+        id: EventId::from("019a7133-74c8-7000-8000-000000000001"),
+        source: Source::Other("a script".to_owned()),
+        created_at: Timestamp::from_ms(0),
+        message: Arc::new(UserMessage::text(SECRET)),
+        config: None,
+    };
+    world.waiting.put(&session, &item).await.expect("put");
+    let found = world.sessions.find_garbage(|_| true).await.expect("listed");
+    world.sessions.destroy_garbage(&found).await.expect("destroyed");
+    assert_eq!(left(&home), [""; 0].map(PathBuf::from));
+}
+
+#[tokio::test]
+async fn a_destruction_that_is_killed_before_the_log_goes_takes_no_message() {
+    let home = Home::new();
+    let world = SessionWorld::in_files(&home);
+    let session = secretive(&world, &home).await;
+    world.sessions.delete_session(&session).await.expect("deleted");
+    let found = world.sessions.find_garbage(|_| true).await.expect("listed");
+    // The first name that goes for good is that of the log.
+    home.disk.fail(Plan {
+        only: Some(Call::Unlink),
+        from: 0,
+        times: u64::MAX,
+        fault: Fault::Error(EIO),
+    });
+    world.sessions.destroy_garbage(&found).await.expect_err("the log cannot go");
+    home.disk.heal();
+    let next = SessionWorld::in_files(&home);
+    next.sessions.restore_session(&session).await.expect("restored");
+    assert_eq!(next.waits(&session).await, [format!("[{SECRET}]")]);
 }

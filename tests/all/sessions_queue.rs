@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use turnstile::base::clock::Timestamp;
-use turnstile::base::id::{EventId, SessionId, TurnId};
+use turnstile::base::id::{EventId, SessionId, ToolCallId, TurnId};
 use turnstile::domain::agent::RequestedAgent;
 use turnstile::domain::json::Json;
 use turnstile::domain::message::UserMessage;
@@ -384,6 +384,36 @@ async fn what_waits_behind_a_turn_at_rest_is_held_before_that_is_stopped() {
     });
     world.sessions.stop_turn(&turn, None).await.expect("stopped");
     assert!(held.load(Ordering::Relaxed), "before the turn is told to end");
+}
+
+#[tokio::test]
+async fn stopping_a_late_answer_to_an_earlier_turn_holds_nothing_behind_the_one_that_runs() {
+    for world in worlds() {
+        let (late, gate) = (Gate::new(), Gate::new());
+        let session = world.session().await;
+        let first = world.run(&session, asking()).await;
+        // An answer to the first turn is on its way while that ends and the next one begins.
+        world.turns.stop_arrival(&late);
+        let call = ToolCallId::from("c1");
+        let answer = world.sessions.respond_to_permission(&first, &call, Decision::Allow, None);
+        let stop = async {
+            late.reached().await;
+            world.turns.end(&first).await;
+            world.send(&session, Script::new().gate(&gate).answer("Done.")).await;
+            gate.reached().await;
+            world.queue(&session, "third").await;
+            assert!(world.sessions.is_running(&first));
+            let arrive = async { late.open() };
+            tokio::join!(world.sessions.stop_turn(&first, None), arrive).0
+        };
+        let (answered, stopped) = tokio::join!(answer, stop);
+        assert!(answered.is_err(), "{answered:?}");
+        stopped.expect("it has ended");
+        assert_eq!(world.waits(&session).await, ["third"]);
+        gate.open();
+        world.quiet().await;
+        assert_eq!(world.said(&session).await.last().map(String::as_str), Some("third"));
+    }
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use turnstile::base::id::{SessionId, TurnId};
 use turnstile::domain::event::Fact as _;
 use turnstile::domain::session::entry::LatestTurnStatus;
@@ -153,9 +154,20 @@ async fn s13_4_the_reference_stands_before_the_first_advance_on_the_real_runtime
     let world = World::over(Arc::new(store.clone()), 42);
     let session = world.session().await;
     world.model.then(says("Done.").finish("stop"));
-    // What the first advance writes first finds the reference in the session's log.
+    let referring = store.stop_before("turn_appended");
     let advancing = store.stop_before("model_call_requested");
-    let turn = world.try_send(&session).await.expect("sent");
+    let refer = async {
+        referring.reached().await;
+        // Time enough for an advance that does not wait for the reference.
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(advancing.reached().now_or_never(), None, "nothing is advanced yet");
+        referring.open();
+    };
+    let (turn, ()) = tokio::join!(world.try_send(&session), refer);
+    let turn = turn.expect("sent");
+    // What the first advance writes first finds the reference in the session's log.
     advancing.reached().await;
     assert_eq!(
         kinds(&world, &session).await,

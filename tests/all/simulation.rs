@@ -89,6 +89,7 @@ fn whatever_happens_in_whatever_order_every_promise_is_kept() {
         "a message was held",
         "a message was taken in",
         "a model call was interrupted",
+        "a question that a crash left was collected",
         "a tool was interrupted",
         "a turn began with a summary",
     ];

@@ -5,7 +5,7 @@ use turnstile::testing::pty::{Home, Launch};
 
 use crate::person::{
     DOWN, ENTER, PROGRAM, dismiss_question, go_on, go_to_composer, go_to_list, go_to_prompt,
-    go_to_timeline, logs, quit, say, shows, start,
+    go_to_timeline, logs, quit, say, shows, start, with_sessions,
 };
 
 #[test]
@@ -61,7 +61,7 @@ fn an_answer_streams_asks_goes_on_and_is_there_after_a_restart() {
 
 #[test]
 fn the_session_that_was_used_last_can_be_gone_on_with() {
-    let home = Home::new();
+    let (home, _earlier) = with_sessions(2);
     let mut program = start(&home);
     say(&mut program, "hello");
     go_to_prompt(&mut program, "Allow write-file?");

@@ -137,11 +137,4 @@ impl Waiting for Memory {
         }
         Ok(())
     }
-
-    async fn destroy(&self, session: &SessionId, removed: &Removed) -> Result<(), WaitingError> {
-        let mut state = self.lock();
-        state.sessions.remove(session);
-        state.aside.retain(|(aside, _)| aside != removed);
-        Ok(())
-    }
 }

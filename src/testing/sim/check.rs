@@ -95,6 +95,13 @@ impl Sim {
         // A kill leaves what no revision tells.
         self.seen.revisions.clear();
         self.check_always(life).await;
+        let there: BTreeSet<_> =
+            life.session_logs.ids().await.expect("listed").into_iter().collect();
+        {
+            let left = &mut *self.shared.lock();
+            let gone = left.sessions.iter().filter(|session| !there.contains(*session));
+            left.absences.begin(gone.cloned());
+        }
         for log in self.seen.revisions.keys() {
             let scanned = life.plain.scan(log).expect("it was read just now");
             let records = scanned.records().expect("records");

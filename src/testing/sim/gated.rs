@@ -118,11 +118,6 @@ impl Waiting for GatedWaiting {
         let brought = self.inner.bring_back(session, removed);
         self.between("messages are brought back", session, brought).await
     }
-
-    async fn destroy(&self, session: &SessionId, removed: &Removed) -> Result<(), WaitingError> {
-        let destroyed = self.inner.destroy(session, removed);
-        self.between("messages are destroyed", session, destroyed).await
-    }
 }
 
 /// Agents that are resolved behind a gate.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::base::id::{SessionId, TurnId};
 use crate::testing::sim::Played;
+use crate::testing::sim::absence::{Absences, Since};
 
 /// What is left, beyond every process.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +19,10 @@ pub(super) struct Left {
     pub(super) grants: BTreeMap<String, Grant>,
     /// What somebody began to destroy.
     pub(super) doomed: Doomed,
+    /// Which sessions may be missing.
+    pub(super) absences: Absences,
+    /// The turns that were collected.
+    pub(super) collected: BTreeSet<TurnId>,
     /// The sessions that were destroyed at once, as whoever wanted that was told.
     pub(super) purged: BTreeSet<SessionId>,
     /// How many batches were on their way to the disk when their process was killed.
@@ -94,6 +99,12 @@ impl Message {
 impl Shared {
     pub(super) fn lock(&self) -> MutexGuard<'_, Left> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a session may have been missing, or was doomed, at any moment since then.
+    pub(super) fn may_have_been_gone(&self, since: &Since) -> bool {
+        let left = self.lock();
+        left.absences.was_absent(since) || left.doomed.sessions.contains(since.session())
     }
 
     /// Somebody is about to send a message; gives its number.

@@ -116,7 +116,7 @@ impl Life {
             zone: TimeZone::UTC,
             tasks: tasks.clone(),
             current_folder: std::env::temp_dir(),
-            options: sessions::Options::default(),
+            options: sim.options,
         });
         Self {
             changes: sessions.index().follow(),

@@ -4,6 +4,7 @@ mod answers;
 mod grants;
 mod lineage;
 mod messages;
+mod records;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -16,7 +17,10 @@ use crate::sessions::error::SessionError;
 use crate::sessions::waiting::WaitingError;
 use crate::store::error::StoreError;
 use crate::testing::sim::Sim;
+use crate::testing::sim::absence::Since;
+use crate::testing::sim::left::Shared;
 use crate::testing::sim::life::Life;
+use crate::testing::sim::operations::records::Place;
 
 /// What can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +86,7 @@ impl Sim {
     /// Starts an operation, which is carried out, refused, or gone with its process.
     pub(super) fn begin(&self, life: &mut Life, operation: Operation) {
         let sessions = life.sessions.clone();
+        let mut since = None;
         let work = match operation {
             Operation::Create => self.create(sessions),
             Operation::Scan => async move { Ok(sessions.scan().await?) }.boxed(),
@@ -98,7 +103,8 @@ impl Sim {
                 let back = self.odds.seed.below(self.odds.seed.below(all.len()) + 1);
                 let Some(session) = all.into_iter().rev().nth(back) else { return };
                 self.trace.push(format!("{other:?} in {session}"));
-                self.in_session(other, sessions, session)
+                since = Some(self.shared.lock().absences.since(&session));
+                self.in_session(other, life, session)
             }
         };
         let (shared, trace, folder) =
@@ -110,7 +116,7 @@ impl Sim {
                     trace.push(format!("{name}: done"));
                     *shared.lock().played.done.entry(name).or_default() += 1;
                 }
-                Err(error) if is_refusal(&error) => {
+                Err(error) if is_refusal(&error) || is_missing(&error, since.as_ref(), &shared) => {
                     let why = error.to_string();
                     let why = if folder.is_empty() { why } else { why.replace(&folder, "…") };
                     trace.push(format!("{name}: {why}"));
@@ -131,8 +137,9 @@ impl Sim {
         .boxed()
     }
 
-    fn in_session(&self, operation: Operation, sessions: Sessions, session: SessionId) -> Work {
+    fn in_session(&self, operation: Operation, life: &Life, session: SessionId) -> Work {
         let (seed, shared) = (self.odds.seed.clone(), self.shared.clone());
+        let sessions = life.sessions.clone();
         match operation {
             Operation::Send => self.send(sessions, session),
             Operation::Queue => self.queue(sessions, session),
@@ -143,20 +150,18 @@ impl Sim {
             Operation::Answer => answers::answer(sessions, session, seed).boxed(),
             Operation::Report => answers::report(sessions, session, seed).boxed(),
             Operation::Stop => answers::stop(sessions, session).boxed(),
-            Operation::Resume => async move { sessions.resume_turn(&session).await }.boxed(),
-            Operation::Close => async move { sessions.close_interrupted(&session).await }.boxed(),
-            Operation::Rename => {
-                async move { sessions.set_title(&session, "Renamed").await }.boxed()
-            }
+            Operation::Resume => answers::resume(sessions, session).boxed(),
+            Operation::Close => answers::close(sessions, session).boxed(),
+            Operation::Rename => records::rename(sessions, session).boxed(),
             Operation::Archive => {
-                let away = seed.chance(60);
-                async move { sessions.set_archived(&session, away).await }.boxed()
+                let place = if seed.chance(60) { Place::Away } else { Place::Back };
+                records::archive(sessions, session, life.session_logs.clone(), place).boxed()
             }
             Operation::Grant => grants::grant(sessions, session, seed, shared).boxed(),
-            Operation::Compact => async move { sessions.compact(&session).await }.boxed(),
+            Operation::Compact => records::compact(sessions, session).boxed(),
             Operation::Fork => lineage::fork(sessions, session, seed, shared).boxed(),
-            Operation::Delete => lineage::delete(sessions, session).boxed(),
-            Operation::Restore => async move { sessions.restore_session(&session).await }.boxed(),
+            Operation::Delete => lineage::delete(sessions, session, shared).boxed(),
+            Operation::Restore => lineage::restore(sessions, session, shared).boxed(),
             Operation::Purge => lineage::purge(sessions, session, shared).boxed(),
             Operation::Create
             | Operation::Collect
@@ -168,11 +173,20 @@ impl Sim {
     }
 }
 
+/// Whether the layer said that the session of an operation is not there, or a turn of it, and that
+/// may have been so.
+fn is_missing(error: &SessionError, since: Option<&Since>, shared: &Shared) -> bool {
+    let is_said = match error {
+        SessionError::Store(error) | SessionError::Read(ReadError::Store(error)) => {
+            matches!(error, StoreError::NotFound(_))
+        }
+        _ => false,
+    };
+    is_said && since.is_some_and(|since| shared.may_have_been_gone(since))
+}
+
 /// Whether the layer said no, as it may. Everything else is a fault: nothing here fails by itself.
 fn is_refusal(error: &SessionError) -> bool {
-    let is_gone = |error: &StoreError| {
-        matches!(error, StoreError::NotFound(_) | StoreError::AlreadyExists(_))
-    };
     match error {
         SessionError::TurnNotSettled { .. }
         | SessionError::NothingToResume { .. }
@@ -182,8 +196,9 @@ fn is_refusal(error: &SessionError) -> bool {
         | SessionError::BeingDeleted(_)
         | SessionError::NotDeleted(_)
         | SessionError::Advance(AdvanceError::Refused(_)) => true,
-        SessionError::Store(error) | SessionError::Read(ReadError::Store(error)) => is_gone(error),
-        SessionError::NotInSession { .. }
+        SessionError::Store(_)
+        | SessionError::Read(_)
+        | SessionError::NotInSession { .. }
         | SessionError::Entangled { .. }
         | SessionError::Waiting(_)
         | SessionError::Create(_)

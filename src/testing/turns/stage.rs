@@ -176,7 +176,7 @@ impl Stage {
         self.rest(turn).await
     }
 
-    /// Records what `make` makes of the state, and tells it.
+    /// Records an input, and says so.
     async fn record_input(
         &self,
         turn: &TurnId,
@@ -196,6 +196,7 @@ impl Stage {
         Ok(())
     }
 
+    /// Records what `make` makes of the state, and tells it.
     pub(super) async fn record(
         &self,
         turn: &TurnId,

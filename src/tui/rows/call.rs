@@ -3,8 +3,7 @@
 use super::{Ends, INDENT, Look, Rows, json};
 use crate::base::sanitize::Policy;
 use crate::domain::brief;
-use crate::domain::question;
-use crate::domain::question::ASK_HUMAN;
+use crate::domain::question::{self, ASK_HUMAN};
 use crate::domain::tool::{Cut, ResultMetadata};
 use crate::domain::turn::event::{Decision, DecisionSource};
 use crate::domain::turn::state::{Outcome, Permission, Resolution, ToolCall};

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use crate::domain::turn::event::{ResultSource, TurnFact};
 use crate::domain::turn::state::TurnState;
 use crate::sessions::circumstances::event_ids;
+use crate::store::log::LogId;
 use crate::store::turn_repo::TurnKind;
 use crate::testing::sim::Sim;
 use crate::testing::sim::check::Found;
+use crate::testing::sim::check::reach::session_of;
 use crate::testing::store::Kept;
 
 impl Sim {
@@ -33,6 +35,11 @@ impl Sim {
         let acknowledged = self.storage.acknowledged();
         let gone = acknowledged.keys().filter(|log| !found.has(log));
         count("a log was destroyed", gone.count());
+        let collected = left.collected.iter().filter_map(|turn| LogId::turn(turn).ok());
+        let asides = collected.filter(|log| {
+            acknowledged.get(log).is_some_and(|records| session_of(log, records).is_none())
+        });
+        count("a question that a crash left was collected", asides.count());
         let waiting = found.undelivered.values().map(|it| it.waiting.len());
         count("a message was held", waiting.sum());
         count("a batch was torn", left.torn);

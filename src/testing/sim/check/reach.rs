@@ -43,7 +43,7 @@ impl Sim {
             let session = life.session_logs.read_removed(removed).await.expect("it can be read");
             left.extend(session.state.turns.iter().map(|it| it.id.clone()));
         }
-        // Of no session are only the questions for summaries, and nobody asks one now.
+        // Of no session are only the questions for titles and summaries, and nobody asks one now.
         while let Some(id) = left.pop() {
             if !needed.contains(&id) {
                 left.extend(goes_back_to(&found.turn(&id).definition));
@@ -57,8 +57,8 @@ impl Sim {
     }
 }
 
-/// The session that a log is, or whose turn it is.
-fn session_of(log: &LogId, records: &[Record]) -> Option<SessionId> {
+/// The session that a log is, or whose turn it is; `None` for a question that the layer itself asked.
+pub(super) fn session_of(log: &LogId, records: &[Record]) -> Option<SessionId> {
     match log.kind() {
         LogKind::Session => Some(SessionId::from(log.id())),
         LogKind::Turn => match TurnEvent::parse_line(records.first()?.as_bytes()).ok()?.fact {

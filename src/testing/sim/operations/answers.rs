@@ -47,6 +47,7 @@ pub(super) async fn decide(
     Ok(())
 }
 
+/// What was answered stands in the log.
 pub(super) async fn answer(
     sessions: Sessions,
     session: SessionId,
@@ -56,9 +57,14 @@ pub(super) async fn answer(
     let Some((turn, call)) = meant else { return Ok(()) };
     let is_error = seed.chance(20);
     let result = ToolResultData { output: Json::text("this"), is_error, metadata: None };
-    sessions.deliver_async_tool_result(&turn, &call, result).await
+    sessions.deliver_async_tool_result(&turn, &call, result).await?;
+    let answered = sessions.get_turn(&turn).await?.state;
+    let result = answered.tool_calls.get(&call).and_then(|call| call.result.as_ref());
+    assert!(result.is_some(), "{call} was answered");
+    Ok(())
 }
 
+/// What was reported stands in the log.
 pub(super) async fn report(
     sessions: Sessions,
     session: SessionId,
@@ -67,7 +73,29 @@ pub(super) async fn report(
     let meant = some_call(&sessions, &session, &seed, ToolCall::awaits_async_result).await?;
     let Some((turn, call)) = meant else { return Ok(()) };
     let progress = Json::of(&serde_json::json!({ "bytes": seed.below(100) }));
-    sessions.report_async_tool_progress(&turn, &call, progress).await
+    sessions.report_async_tool_progress(&turn, &call, progress.clone()).await?;
+    let reported = sessions.get_turn(&turn).await?.state;
+    let reports = reported.tool_calls.get(&call).map(|call| &call.progress);
+    assert!(reports.is_some_and(|all| all.contains(&progress)), "{call} has got on");
+    Ok(())
+}
+
+/// A turn that is gone on with runs.
+pub(super) async fn resume(sessions: Sessions, session: SessionId) -> Result<(), SessionError> {
+    sessions.resume_turn(&session).await?;
+    let running = sessions.running();
+    assert!(running.iter().any(|(of, _)| *of == session), "{session} goes on: {running:?}");
+    Ok(())
+}
+
+/// A turn that was closed has ended: before that, no other can have become the latest.
+pub(super) async fn close(sessions: Sessions, session: SessionId) -> Result<(), SessionError> {
+    let turn = latest(&sessions, &session).await?;
+    sessions.close_interrupted(&session).await?;
+    let Some(turn) = turn else { return Ok(()) };
+    let closed = sessions.get_turn(&turn.id).await?.state;
+    assert!(closed.terminal.is_some(), "{} was closed and goes on", turn.id);
+    Ok(())
 }
 
 /// A turn that was stopped has ended.

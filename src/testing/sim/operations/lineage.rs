@@ -33,9 +33,32 @@ fn turns_of(session: &SessionState) -> Vec<TurnId> {
 }
 
 /// Nothing runs in a session that was deleted.
-pub(super) async fn delete(sessions: Sessions, session: SessionId) -> Result<(), SessionError> {
-    sessions.delete_session(&session).await?;
+pub(super) async fn delete(
+    sessions: Sessions,
+    session: SessionId,
+    shared: Shared,
+) -> Result<(), SessionError> {
+    shared.lock().absences.begin_deletion(&session);
+    let deleted = sessions.delete_session(&session).await;
+    if let Err(error) = deleted {
+        shared.lock().absences.end_deletion(&session);
+        return Err(error);
+    }
+    shared.lock().absences.deleted(&session);
     check_nothing_runs(&sessions, &session);
+    Ok(())
+}
+
+/// A session that was restored is listed, and can be read.
+pub(super) async fn restore(
+    sessions: Sessions,
+    session: SessionId,
+    shared: Shared,
+) -> Result<(), SessionError> {
+    sessions.restore_session(&session).await?;
+    assert!(sessions.index().get(&session).is_some(), "{session} is restored, and not listed");
+    shared.lock().absences.restored(&session);
+    sessions.get_session(&session).await?;
     Ok(())
 }
 
@@ -83,5 +106,6 @@ pub(super) async fn collect(
     let is_found = gone.turns.iter().all(|turn| found.turns.contains(turn))
         && gone.expired.iter().all(|removed| found.expired.contains(removed));
     assert!(is_found, "more is gone than was found: {gone:?} of {found:?}");
+    shared.lock().collected.extend(gone.turns);
     Ok(())
 }

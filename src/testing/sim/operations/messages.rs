@@ -9,7 +9,7 @@ use crate::domain::agent::RequestedAgent;
 use crate::domain::message::UserMessage;
 use crate::runtime::api::{Human, PermissionMode};
 use crate::sessions::Sessions;
-use crate::sessions::api::{SendMessageConfig, Sent};
+use crate::sessions::api::{SendMessageConfig, Sent, WaitingMessage};
 use crate::sessions::error::SessionError;
 use crate::testing::agents::AGENT;
 use crate::testing::sim::Sim;
@@ -67,6 +67,16 @@ impl Sim {
     }
 }
 
+async fn one_that_waits(
+    sessions: &Sessions,
+    session: &SessionId,
+    seed: &Seed,
+) -> Result<Option<WaitingMessage>, SessionError> {
+    let mut waiting = sessions.waiting_messages(session).await?;
+    let at = seed.below(waiting.len());
+    Ok((at < waiting.len()).then(|| waiting.swap_remove(at)))
+}
+
 /// Takes one of the messages back that wait.
 pub(super) async fn take_back(
     sessions: Sessions,
@@ -74,8 +84,7 @@ pub(super) async fn take_back(
     seed: Seed,
     shared: Shared,
 ) -> Result<(), SessionError> {
-    let waiting = sessions.waiting_messages(&session).await?;
-    let Some(message) = waiting.get(seed.below(waiting.len())) else { return Ok(()) };
+    let Some(message) = one_that_waits(&sessions, &session, &seed).await? else { return Ok(()) };
     shared.ask_back(&message.text);
     match sessions.take_back(&session, &message.id).await {
         Ok(taken) => shared.take_back(&taken.text),
@@ -94,8 +103,7 @@ pub(super) async fn edit(
     seed: Seed,
     shared: Shared,
 ) -> Result<(), SessionError> {
-    let waiting = sessions.waiting_messages(&session).await?;
-    let Some(message) = waiting.get(seed.below(waiting.len())) else { return Ok(()) };
+    let Some(message) = one_that_waits(&sessions, &session, &seed).await? else { return Ok(()) };
     let Some(number) = Message::number_of(&message.text) else { return Ok(()) };
     let text = format!("Message {number}.Edited {}.", seed.below(1_000_000));
     shared.begin_edit(&message.text, &text);
