@@ -551,6 +551,15 @@ mod tests {
     }
 
     #[test]
+    fn a_paragraph_of_a_blank_that_is_text_begins_where_it_stands() {
+        let starts: Vec<_> = rows("a\n\n\u{a0}\n", 9, &fixtures::HIGHLIGHTER)
+            .iter()
+            .map(|row| row.source().start)
+            .collect();
+        assert_eq!(starts, [0, 3, 3]);
+    }
+
+    #[test]
     fn code_blocks_are_found_without_what_stands_before_their_lines() {
         let source = "```rust,ignore\na\n  b\n```\n- x\n  ~~~\n  c\n  ~~~\n\n> \u{20}   d\n";
         let found: Vec<_> =

@@ -10,6 +10,9 @@ use super::cut::{self, Cuts, Finder, Place};
 use super::frames::Frames;
 use crate::base::sanitize::Policy;
 
+/// What the parser takes for white space; other blanks are text.
+const WHITE_SPACE: [char; 6] = [' ', '\t', '\n', '\r', '\u{b}', '\u{c}'];
+
 /// The rows so far, and what has to be known to draw the next.
 pub(super) struct Canvas<'a> {
     pub(super) part: &'a Part<'a>,
@@ -59,7 +62,7 @@ impl<'a> Canvas<'a> {
     /// there: the parser counts a line end to a block that is indented by a tab.
     fn first_line_start(&mut self, at: usize) -> usize {
         let rest = self.part.text.get(at..).unwrap_or_default();
-        self.line_start(at + rest.len() - rest.trim_start().len())
+        self.line_start(at + rest.len() - rest.trim_start_matches(WHITE_SPACE).len())
     }
 
     /// Begins a block, or an item of the innermost list: a blank row before it where one belongs, and
