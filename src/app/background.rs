@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::agents::choice::Chosen;
 use crate::app::graph::chosen_of;
-use crate::app::notice::{Notice, Refused};
+use crate::app::notice::{Notice, Refused, Storage};
 use crate::app::onlook::Onlooker;
 use crate::app::perform::refused;
 use crate::app::{Access, App};
@@ -76,7 +76,7 @@ impl App {
                 }
                 set_aside = feed.set_aside.recv() => {
                     if let Ok(set_aside) = set_aside {
-                        self.tell(Notice::SetAside(set_aside)).await;
+                        self.tell(Notice::Storage(Storage::SetAside(set_aside))).await;
                     }
                     continue;
                 }
@@ -101,7 +101,7 @@ impl App {
                 changed = stalls.changed() => if changed.is_err() { return },
             }
             let stalls = stalls.borrow_and_update().clone();
-            self.tell(Notice::Stalled(stalls)).await;
+            self.tell(Notice::Storage(Storage::Stalled(stalls))).await;
         }
     }
 

@@ -159,10 +159,8 @@ pub enum Notice {
     /// Which other process works in the folder, where this one only looks; none if nobody does. Told
     /// at the start and when it changes.
     HeldBy(Option<Holder>),
-    /// A log ended in a torn write, which was cut off and kept.
-    SetAside(SetAside),
-    /// What the disk has not taken; told when that changes. Nothing, once it has taken all.
-    Stalled(Vec<Stall>),
+    /// Something about how logs are kept.
+    Storage(Storage),
     /// A command was not carried out.
     Refused {
         /// What was asked for.
@@ -170,6 +168,15 @@ pub enum Notice {
         /// Why not, and what to do.
         why: String,
     },
+}
+
+/// What is told of how logs are kept.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Storage {
+    /// A log ended in a torn write, which was cut off and kept.
+    SetAside(SetAside),
+    /// What the disk has not taken; told when that changes. Nothing, once it has taken all.
+    Stalled(Vec<Stall>),
 }
 
 /// What is told of the summing up of what was said.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use turnstile::agents::choice::Chosen;
 use turnstile::app::command::{Command, Decide, Draft, DraftOf, ListSettings, StalledWish, Unsent};
-use turnstile::app::notice::{Notice, Refused};
+use turnstile::app::notice::{Notice, Refused, Storage};
 use turnstile::app::onlook::Onlooker;
 use turnstile::app::{Access, StartError};
 use turnstile::base::id::{EventId, SessionId, ToolCallId, TurnId};
@@ -109,7 +109,7 @@ fn a_torn_line_that_is_set_aside_is_told_with_its_place() {
         running.perform(Command::CloseInterrupted(session));
         let told = running
             .until(|notice| match notice {
-                Notice::SetAside(told) => Some(told.clone()),
+                Notice::Storage(Storage::SetAside(told)) => Some(told.clone()),
                 _ => None,
             })
             .await;

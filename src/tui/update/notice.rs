@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::app::command::{Command, DraftOf};
-use crate::app::notice::{Came, Compaction, LoadedTurn, Notice, Refused};
+use crate::app::notice::{Came, Compaction, LoadedTurn, Notice, Refused, Storage};
 use crate::base::id::SessionId;
 use crate::domain::session::entry::LatestTurnStatus;
 use crate::domain::session::state::SessionState;
@@ -94,8 +94,8 @@ pub(super) fn take(state: &mut State, notice: Notice, out: &mut Effects) {
             }
         }
         Notice::HeldBy(holder) => state.activity.elsewhere = holder,
-        Notice::Stalled(stalls) => stalled::changed(state, stalls, out),
-        Notice::SetAside(set_aside) => problem(state, set_aside.to_string()),
+        Notice::Storage(Storage::Stalled(stalls)) => stalled::changed(state, stalls, out),
+        Notice::Storage(Storage::SetAside(set_aside)) => problem(state, set_aside.to_string()),
         Notice::Refused { what, why } => refused(state, &what, why, out),
     }
 }

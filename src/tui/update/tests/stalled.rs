@@ -5,20 +5,20 @@ use std::time::Duration;
 use super::script::{Screen, commands};
 use super::world::ended;
 use crate::app::command::{Command, StalledWish};
-use crate::app::notice::Notice;
+use crate::app::notice::{Notice, Storage};
 use crate::store::coordinate::Stall;
 use crate::store::log::{LogId, LogKind};
 
 fn stall(retry_in_s: Option<u64>) -> Notice {
     let log = LogId::new(LogKind::Turn, "2026-03-04T05-06-07Z-0000042-000").expect("an id");
-    Notice::Stalled(vec![Stall {
+    Notice::Storage(Storage::Stalled(vec![Stall {
         log,
         cause: "No space left on device".to_owned(),
         why: "cannot append to /a/b: No space left on device".to_owned(),
         records: 3,
         retry_in: retry_in_s.map(Duration::from_secs),
         tries: 1,
-    }])
+    }]))
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn it_is_tried_again_by_a_key_and_the_end_is_told() {
     screen.wait(60_000);
     screen.tell(stall(Some(2)));
     assert_eq!(commands(screen.keys("Ctrl-X r")), [Command::Stalled(StalledWish::Retry)]);
-    screen.tell(Notice::Stalled(Vec::new()));
+    screen.tell(Notice::Storage(Storage::Stalled(Vec::new())));
     assert_eq!(screen.toast(), "The disk takes what is written again");
 }
 
@@ -62,6 +62,6 @@ fn it_is_given_up_after_a_question_only_and_not_once_it_is_over() {
 
     screen.keys("Ctrl-X g");
     assert!(screen.state.overlay.is_some());
-    screen.tell(Notice::Stalled(Vec::new()));
+    screen.tell(Notice::Storage(Storage::Stalled(Vec::new())));
     assert!(screen.state.overlay.is_none(), "there is nothing to give up any more");
 }
