@@ -35,6 +35,7 @@ pub mod lock;
 pub mod log;
 pub mod memory;
 pub mod parts;
+pub mod remnant;
 pub mod repo;
 pub mod scratch;
 pub mod seam;

@@ -19,6 +19,7 @@ use crate::store::error::{FlushError, Place, StoreError};
 use crate::store::log::{
     Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, Snapshot, Strays,
 };
+use crate::store::remnant::Remnant;
 use crate::store::seam::{Durability, LogStore, LogWriter};
 
 pub use board::Stall;
@@ -146,6 +147,18 @@ impl LogStore for Coordinator {
         self.0.store.scan(log)
     }
 
+    fn remnants(&self, log: &LogId) -> Result<Vec<Remnant>, StoreError> {
+        self.0.store.remnants(log)
+    }
+
+    fn size(&self, log: &LogId) -> Result<u64, StoreError> {
+        self.0.store.size(log)
+    }
+
+    async fn check(&self) -> Result<Vec<StoreError>, StoreError> {
+        self.0.store.check().await
+    }
+
     async fn read_from(&self, log: &LogId, seq: u64) -> Result<Vec<Record>, StoreError> {
         self.0.store.read_from(log, seq).await
     }
@@ -183,6 +196,10 @@ impl LogStore for Coordinator {
 
     async fn restore(&self, removed: &Removed) -> Result<(), StoreError> {
         self.0.store.restore(removed).await
+    }
+
+    async fn take_over(&self, removed: &Removed, records: &[Record]) -> Result<(), StoreError> {
+        self.0.store.take_over(removed, records).await
     }
 
     async fn destroy(&self, removed: &Removed) -> Result<(), StoreError> {

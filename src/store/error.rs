@@ -72,6 +72,9 @@ pub enum Corruption {
     /// The file is empty, or its first line has no end.
     #[error("the first record is missing")]
     NoFirstRecord,
+    /// The end of the log, without the end of its line or frame: a write that was never acknowledged.
+    #[error("a torn write, which was never acknowledged")]
+    Torn,
     /// A row is missing, in the middle or at the end.
     #[error("the record is missing")]
     Missing,

@@ -7,6 +7,7 @@
 //! damage.
 
 pub mod fault;
+pub mod salvage;
 pub mod walk;
 
 use std::fmt;
@@ -25,6 +26,8 @@ const LEVEL: i32 = 3;
 
 /// How many decoders wait for their next log: more threads than read logs at once.
 const DECODERS_MAX: usize = 16;
+
+pub use salvage::salvage;
 
 /// Decoders that are used again: making one takes three times as long as a log of one frame does.
 #[derive(Default)]
@@ -255,11 +258,16 @@ fn ends_unwritten(bytes: &[u8]) -> bool {
 /// Whether a whole and sound frame begins within the bytes, behind their first one. Then what the first
 /// frame says of its length is wrong: what was never acknowledged is the last thing in a log.
 fn holds_a_frame(bytes: &[u8]) -> bool {
+    next_frame(bytes, &mut DCtx::create()).is_some()
+}
+
+/// Where the next whole and sound frame begins, behind the first of these bytes.
+fn next_frame(bytes: &[u8], decoder: &mut DCtx<'_>) -> Option<usize> {
     let mut starts = memchr::memmem::find_iter(bytes.get(1..).unwrap_or_default(), &MAGIC);
-    starts.any(|start| {
+    starts.find_map(|start| {
         let rest = bytes.get(start + 1..).unwrap_or_default();
-        let Ok(Walk::Whole(frame)) = walk(rest) else { return false };
-        decompress(&mut DCtx::create(), rest, frame, &mut Vec::new()).is_ok()
+        let Ok(Walk::Whole(frame)) = walk(rest) else { return None };
+        decompress(decoder, rest, frame, &mut Vec::new()).ok().map(|()| start + 1)
     })
 }
 

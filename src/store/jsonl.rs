@@ -48,6 +48,7 @@ use crate::store::log::{
     Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, SetAside, Snapshot,
     Strays, join,
 };
+use crate::store::remnant::Remnant;
 use crate::store::seam::{LogStore, LogWriter};
 use crate::store::work_dir::WorkDir;
 
@@ -184,6 +185,14 @@ impl LogStore for Store {
         self.0.read(log, self.0.extent(log))
     }
 
+    fn remnants(&self, log: &LogId) -> Result<Vec<Remnant>, StoreError> {
+        read::remnants(&self.0.files, log)
+    }
+
+    fn size(&self, log: &LogId) -> Result<u64, StoreError> {
+        read::size(&self.0.files, log)
+    }
+
     async fn list(&self, kind: LogKind) -> Result<Vec<LogId>, StoreError> {
         self.run(move |logs| Ok(list::list(&logs.files, kind)?)).await
     }
@@ -241,6 +250,19 @@ impl LogStore for Store {
             // Held until here, so that nobody makes the log anew meanwhile.
             drop(claim);
             restored
+        })
+        .await
+    }
+
+    async fn take_over(&self, removed: &Removed, records: &[Record]) -> Result<(), StoreError> {
+        if records.is_empty() {
+            return Err(StoreError::NoFirstRecord(self.0.files.place(&removed.log)));
+        }
+        let (removed, lines) = (removed.clone(), join(records));
+        self.run(move |logs| {
+            let bytes = logs.files.options.encoding.begin(lines);
+            let bytes = bytes.map_err(|why| logs.files.unmade(&removed.log, 0, why))?;
+            remove::take_over(&logs.files, &removed, &bytes)
         })
         .await
     }

@@ -13,6 +13,7 @@ use crate::store::log::{
     Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, Snapshot, Strays,
     join,
 };
+use crate::store::remnant::{self, Remnant};
 use crate::store::seam::{Durability, LogStore, LogWriter};
 
 /// Logs in memory, gone with the last clone.
@@ -114,6 +115,15 @@ impl LogStore for Store {
         Ok(LogText::new(join(&inspection.records).into(), inspection.revision))
     }
 
+    fn remnants(&self, log: &LogId) -> Result<Vec<Remnant>, StoreError> {
+        let inspection = Arc::clone(&self.lock().log(log)?.inspection);
+        Ok(remnant::lines(&join(&inspection.records).into(), 0))
+    }
+
+    fn size(&self, log: &LogId) -> Result<u64, StoreError> {
+        Ok(self.lock().log(log)?.inspection.bytes() as u64)
+    }
+
     async fn list(&self, kind: LogKind) -> Result<Vec<LogId>, StoreError> {
         Ok(self.lock().logs.keys().filter(|log| log.kind() == kind).cloned().collect())
     }
@@ -178,6 +188,22 @@ impl LogStore for Store {
         };
         free.insert(found.remove().1);
         Ok(())
+    }
+
+    async fn take_over(&self, removed: &Removed, records: &[Record]) -> Result<(), StoreError> {
+        let first = records.first().cloned();
+        let first = first.ok_or_else(|| StoreError::NoFirstRecord(place(&removed.log)))?;
+        let mut state = self.lock();
+        let revision = state.next_revision();
+        match state.removed.entry(removed.key.clone()) {
+            Entry::Occupied(_) => Err(StoreError::AlreadyExists(place(&removed.log))),
+            Entry::Vacant(free) => {
+                let records = records.to_vec();
+                let inspection = Arc::new(Inspection { first, records, revision, torn: None });
+                free.insert((removed.clone(), Log { inspection, owned: false }));
+                Ok(())
+            }
+        }
     }
 
     async fn destroy(&self, removed: &Removed) -> Result<(), StoreError> {

@@ -9,6 +9,7 @@ use crate::store::error::{FlushError, StoreError};
 use crate::store::log::{
     Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, Snapshot, Strays,
 };
+use crate::store::remnant::Remnant;
 
 /// When what was written is made to survive a loss of power (`storage.sync`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,6 +95,29 @@ pub trait LogStore: fmt::Debug + Send + Sync {
     /// As [`inspect`](Self::inspect); `Corrupt` only where the lines themselves cannot be had.
     fn scan(&self, log: &LogId) -> Result<LogText, StoreError>;
 
+    /// What can still be had of a log, damaged or not, read on this thread. Takes no damage for granted:
+    /// goes on behind it wherever something sound begins.
+    ///
+    /// # Errors
+    /// `NotFound`, and `Io` where nothing can be read at all.
+    fn remnants(&self, log: &LogId) -> Result<Vec<Remnant>, StoreError>;
+
+    /// How many bytes a log takes where it is kept, looked at on this thread and without reading it
+    /// where that is possible.
+    ///
+    /// # Errors
+    /// `NotFound` and `Io`.
+    fn size(&self, log: &LogId) -> Result<u64, StoreError>;
+
+    /// What is wrong with what all logs share, beyond what reading each of them tells; nothing, where
+    /// they share nothing. Reads all of it.
+    ///
+    /// # Errors
+    /// `Io`, and what keeps it from being looked at.
+    async fn check(&self) -> Result<Vec<StoreError>, StoreError> {
+        Ok(Vec::new())
+    }
+
     /// The records from number `seq` (from 0) on; none if there are not so many.
     ///
     /// # Errors
@@ -155,6 +179,13 @@ pub trait LogStore: fmt::Debug + Send + Sync {
     /// # Errors
     /// `AlreadyExists` if the id is in use again, `NotFound` if it is not there any more, and `Io`.
     async fn restore(&self, removed: &Removed) -> Result<(), StoreError>;
+
+    /// Takes a removal of another store over: a log of these records that was removed then, under the
+    /// same key, so that what others keep for it is found.
+    ///
+    /// # Errors
+    /// `AlreadyExists` if it is here already, [`StoreError::NoFirstRecord`], and `Io`.
+    async fn take_over(&self, removed: &Removed, records: &[Record]) -> Result<(), StoreError>;
 
     /// Destroys a removed log for good, and with a turn the output of its tools.
     ///

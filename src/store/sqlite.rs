@@ -14,6 +14,7 @@ mod header;
 mod live_text;
 mod logs;
 mod owners;
+mod remnants;
 mod removal;
 mod rows;
 #[cfg(test)]
@@ -35,6 +36,7 @@ use crate::store::error::{FlushError, StoreError};
 use crate::store::log::{
     Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, Snapshot, Strays,
 };
+use crate::store::remnant::Remnant;
 use crate::store::seam::{Durability, LogStore, LogWriter, SyncMode};
 use crate::store::sqlite::database::Database;
 use crate::store::sqlite::logs::Logs;
@@ -150,6 +152,26 @@ impl LogStore for Store {
         self.0.scan(log)
     }
 
+    fn remnants(&self, log: &LogId) -> Result<Vec<Remnant>, StoreError> {
+        let found = self.0.database.read(|read| remnants::of(read, log))?.flatten();
+        found.ok_or_else(|| StoreError::NotFound(place(log)))
+    }
+
+    fn size(&self, log: &LogId) -> Result<u64, StoreError> {
+        let found = self.0.database.read(|read| Ok(remnants::size(read, log)?))?.flatten();
+        found.ok_or_else(|| StoreError::NotFound(place(log)))
+    }
+
+    async fn check(&self) -> Result<Vec<StoreError>, StoreError> {
+        let check = |logs: &Arc<Logs>| {
+            let found = logs.database.read(|read| Ok(remnants::check(read)?))?;
+            let path = &logs.database.path;
+            let damaged = |why| StoreError::Damaged { path: path.clone(), why };
+            Ok(found.unwrap_or_default().into_iter().map(damaged).collect())
+        };
+        self.0.run(check).await
+    }
+
     async fn list(&self, kind: LogKind) -> Result<Vec<LogId>, StoreError> {
         let list = move |logs: &Arc<Logs>| logs.database.read(|read| rows::list(read, kind));
         Ok(self.0.run(list).await?.unwrap_or_default())
@@ -220,6 +242,21 @@ impl LogStore for Store {
             Ok(())
         };
         self.0.write(restore).await
+    }
+
+    async fn take_over(&self, removed: &Removed, records: &[Record]) -> Result<(), StoreError> {
+        if records.is_empty() {
+            return Err(StoreError::NoFirstRecord(place(&removed.log)));
+        }
+        let (removed, records, level) = (removed.clone(), records.to_vec(), self.level());
+        let take = move |logs: &Arc<Logs>, writing: &mut writing::Writing| {
+            logs.database.check_lock()?;
+            let incarnation = logs.database.parts.entropy.bits();
+            let change = Change { action: "take a removal over into", log: &removed.log, level };
+            writing
+                .change(change, |rows| removal::take_over(rows, &removed, &records, incarnation))
+        };
+        self.0.write(take).await
     }
 
     async fn destroy(&self, removed: &Removed) -> Result<(), StoreError> {

@@ -1,12 +1,16 @@
 //! How the records of a log become the bytes of its file and come back: the one thing in which the
 //! forms of this backend differ. Everything else moves bytes about and looks into none.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::store::error::Corruption;
 use crate::store::frames::fault::{Broken, FrameFault};
+use crate::store::frames::salvage::Piece;
 use crate::store::frames::{self, Decoders};
 use crate::store::log::{LogText, Record, Revision, Torn};
+use crate::store::remnant::{self, Lost, Remnant, Span};
 
 /// How records stand in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,6 +86,17 @@ impl Encoding {
         }
     }
 
+    /// What can still be had of the bytes of a log.
+    pub(super) fn remnants(self, bytes: Vec<u8>, decoders: &Decoders) -> Vec<Remnant> {
+        match self {
+            Self::Lines => remnant::lines(&Bytes::from(bytes), 0),
+            Self::Frames => {
+                let pieces = frames::salvage(&bytes, decoders).into_iter();
+                pieces.flat_map(remnants_of).collect()
+            }
+        }
+    }
+
     /// The first record of a log, of which these are the first bytes; `None` if it goes beyond them.
     pub(super) fn first(
         self,
@@ -116,6 +131,20 @@ impl Encoding {
                 let lines = lines.map(|line| line.strip_suffix(b"\n").unwrap_or(line));
                 lines.map_while(|line| Record::of_line(text.slice_ref(line)).ok()).collect()
             }
+        }
+    }
+}
+
+fn remnants_of(piece: Piece) -> Vec<Remnant> {
+    match piece {
+        Piece::Text { offset, text } => remnant::lines(&Bytes::from(text), offset),
+        Piece::Lost { offset, bytes, why } => {
+            let why = match why {
+                Some(why) => frame(offset, why),
+                None => Corruption::Torn,
+            };
+            let span = Span::Bytes { offset, bytes };
+            vec![Remnant::Lost(Lost { span, why: Arc::new(why) })]
         }
     }
 }

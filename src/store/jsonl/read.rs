@@ -9,6 +9,7 @@ use crate::store::jsonl::encoding::Damage;
 use crate::store::jsonl::files::{Files, revision_of};
 use crate::store::jsonl::options::TornTail;
 use crate::store::log::{Inspection, LogId, LogText, Revision, Snapshot, Torn};
+use crate::store::remnant::Remnant;
 
 /// What a snapshot reads at first. Headers of sessions are far smaller; the first record of a turn
 /// holds a system prompt and the descriptions of tools, and may need a second look.
@@ -71,6 +72,20 @@ pub(super) fn read_at(files: &Files, place: &Place, extent: Extent) -> Result<Lo
         }
         _ => Ok(text),
     }
+}
+
+/// What can still be had of a log, however damaged it is.
+pub(super) fn remnants(files: &Files, log: &LogId) -> Result<Vec<Remnant>, StoreError> {
+    let file = files.disk.open(&files.file(log), Open::Read).map_err(files.failed(log, "open"))?;
+    let size = file.stat().map_err(files.failed(log, "look at"))?.size;
+    let bytes = disk::read(&*file, 0, size).map_err(files.failed(log, "read"))?;
+    Ok(files.options.encoding.remnants(bytes, &files.decoders))
+}
+
+/// How many bytes the file of a log takes.
+pub(super) fn size(files: &Files, log: &LogId) -> Result<u64, StoreError> {
+    let stat = files.disk.stat(&files.file(log)).map_err(files.failed(log, "look at"))?;
+    Ok(stat.size)
 }
 
 /// Checks that every line is a record.

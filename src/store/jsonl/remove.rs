@@ -84,6 +84,20 @@ pub(super) fn inspect(files: &Files, removed: &Removed) -> Result<Inspection, St
     read::inspect(&place, &read::read_at(files, &place, Extent::Cold)?)
 }
 
+/// Takes a removal of another store over, whose log is to have these bytes. The note goes first: a
+/// log without one is what a crash left, and so is a note without a log.
+pub(super) fn take_over(files: &Files, removed: &Removed, bytes: &[u8]) -> Result<(), StoreError> {
+    files.check_lock()?;
+    let path = log_in(files, removed);
+    if is_there(files, &path)? {
+        let (log, path) = (removed.log.clone(), Some(path));
+        return Err(StoreError::AlreadyExists(Place { log, path }));
+    }
+    write_note(files, removed)?;
+    atomic::replace(&*files.disk, &path, bytes, files.sync_mode())?;
+    Ok(files.sync_folder_of(&path)?)
+}
+
 /// Puts everything back under its old name; the log last, because it is what counts.
 pub(super) fn restore(files: &Files, removed: &Removed) -> Result<(), StoreError> {
     files.check_lock()?;

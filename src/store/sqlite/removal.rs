@@ -4,9 +4,9 @@ use rusqlite::{OptionalExtension as _, Transaction, params};
 
 use crate::base::clock::Timestamp;
 use crate::store::error::StoreError;
-use crate::store::log::{Inspection, LogKind, Removed};
+use crate::store::log::{Inspection, LogKind, Record, Removed};
 use crate::store::sqlite::failure::Failure;
-use crate::store::sqlite::rows::{self, Head, Read, place};
+use crate::store::sqlite::rows::{self, Envelope, Head, Read, place};
 
 /// Takes a log out, with the text of a turn that was streaming.
 pub(super) fn remove(transaction: &Transaction<'_>, removed: &Removed) -> Result<(), Failure> {
@@ -30,6 +30,43 @@ pub(super) fn remove(transaction: &Transaction<'_>, removed: &Removed) -> Result
     transaction.execute("DELETE FROM records WHERE log_kind = ? AND log_id = ?", [kind, id])?;
     transaction.execute("DELETE FROM logs WHERE log_kind = ? AND log_id = ?", [kind, id])?;
     give_live_text(transaction, removed, [&removed.key, id])
+}
+
+/// Takes a removal of another store over.
+pub(super) fn take_over(
+    transaction: &Transaction<'_>,
+    removed: &Removed,
+    records: &[Record],
+    incarnation: u64,
+) -> Result<(), Failure> {
+    let first = records.first().map(rows::text_of).transpose()?.unwrap_or_default();
+    let made = transaction.execute(
+        "INSERT INTO removed
+             (key, removed_at, log_kind, log_id, incarnation, revision, records, first)
+         VALUES (?, ?, ?, ?, ?, 0, ?, ?) ON CONFLICT DO NOTHING",
+        params![
+            removed.key,
+            removed.at.ms(),
+            removed.log.kind().as_str(),
+            removed.log.id(),
+            incarnation.cast_signed(),
+            (records.len() as u64).cast_signed(),
+            first,
+        ],
+    )?;
+    if made == 0 {
+        return Err(StoreError::AlreadyExists(place(&removed.log)).into());
+    }
+    let removal = transaction.last_insert_rowid();
+    let mut statement = transaction.prepare_cached(
+        "INSERT INTO removed_records (removal, seq, type, ts, data) VALUES (?, ?, ?, ?, ?)",
+    )?;
+    for (seq, record) in (0_i64..).zip(records) {
+        let data = rows::text_of(record)?;
+        let Envelope { kind, ts } = Envelope::of(data);
+        statement.execute(params![removal, seq, kind, ts, data])?;
+    }
+    Ok(())
 }
 
 /// What can be restored, oldest removal first.

@@ -61,11 +61,17 @@ fn corrupt(log: &LogId, line: u64, why: Corruption) -> StoreError {
 
 /// What a record says of itself that has columns of its own. Anything odd is in the line only.
 #[derive(Deserialize, Default)]
-struct Envelope<'a> {
+pub(super) struct Envelope<'a> {
     #[serde(borrow, rename = "type", default)]
-    kind: Option<Cow<'a, str>>,
+    pub(super) kind: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    ts: Option<Cow<'a, str>>,
+    pub(super) ts: Option<Cow<'a, str>>,
+}
+
+impl<'a> Envelope<'a> {
+    pub(super) fn of(data: &'a str) -> Self {
+        serde_json::from_str(data).unwrap_or_default()
+    }
 }
 
 /// Whether the database is whole enough to say which it is.
@@ -136,14 +142,14 @@ fn insert(
     )?;
     for (seq, record) in (from..).zip(batch) {
         let data = text_of(record)?;
-        let Envelope { kind, ts } = serde_json::from_str(data).unwrap_or_default();
+        let Envelope { kind, ts } = Envelope::of(data);
         let kinds = (log.kind().as_str(), log.id());
         statement.execute(params![kinds.0, kinds.1, seq.cast_signed(), kind, ts, data])?;
     }
     Ok(())
 }
 
-fn text_of(record: &Record) -> Result<&str, Failure> {
+pub(super) fn text_of(record: &Record) -> Result<&str, Failure> {
     let text = std::str::from_utf8(record.as_bytes());
     text.map_err(|error| rusqlite::Error::Utf8Error(0, error).into())
 }
@@ -281,7 +287,7 @@ fn bytes(row: &Row<'_>, at: usize) -> rusqlite::Result<Bytes> {
 }
 
 /// The bytes of a text, whatever they are; none of a value that damage has made another.
-fn raw(value: ValueRef<'_>) -> &[u8] {
+pub(super) fn raw(value: ValueRef<'_>) -> &[u8] {
     match value {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
         ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => &[],

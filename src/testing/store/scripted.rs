@@ -10,6 +10,7 @@ use crate::store::error::{FlushError, IoFailure, StoreError};
 use crate::store::log::{
     Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, Snapshot, Strays,
 };
+use crate::store::remnant::Remnant;
 use crate::store::seam::{Durability, LogStore, LogWriter};
 use crate::testing::disk::ENOSPC;
 use crate::testing::gate::Gate;
@@ -170,6 +171,18 @@ impl LogStore for ScriptedStore {
         self.inner.scan(log)
     }
 
+    fn remnants(&self, log: &LogId) -> Result<Vec<Remnant>, StoreError> {
+        self.inner.remnants(log)
+    }
+
+    fn size(&self, log: &LogId) -> Result<u64, StoreError> {
+        self.inner.size(log)
+    }
+
+    async fn check(&self) -> Result<Vec<StoreError>, StoreError> {
+        self.inner.check().await
+    }
+
     async fn list(&self, kind: LogKind) -> Result<Vec<LogId>, StoreError> {
         self.read(&format!("the list of every {}", kind.as_str())).await;
         self.inner.list(kind).await
@@ -214,6 +227,10 @@ impl LogStore for ScriptedStore {
         self.inner.restore(removed).await?;
         self.after(&removed.log, Change::Restore).await;
         Ok(())
+    }
+
+    async fn take_over(&self, removed: &Removed, records: &[Record]) -> Result<(), StoreError> {
+        self.inner.take_over(removed, records).await
     }
 
     async fn destroy(&self, removed: &Removed) -> Result<(), StoreError> {

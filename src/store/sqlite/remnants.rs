@@ -1,0 +1,127 @@
+//! What can still be had of damaged rows, how much room a log takes, and whether the database as a
+//! whole is sound.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use rusqlite::{CachedStatement, OptionalExtension as _, Transaction, params};
+
+use crate::store::error::Corruption;
+use crate::store::log::LogId;
+use crate::store::remnant::{Lost, Remnant, Span};
+use crate::store::sqlite::failure::{self, Failure};
+use crate::store::sqlite::rows::{self, raw};
+
+/// How many faults of a database are told: one damaged page makes many.
+const FAULTS_MAX: i64 = 20;
+
+/// What can still be had of a log, each row looked for by itself, so that one that cannot be read hides
+/// no other. `None` if there is no such log.
+pub(super) fn of(
+    transaction: &Transaction<'_>,
+    log: &LogId,
+) -> Result<Option<Vec<Remnant>>, Failure> {
+    let Some(count) = rows(transaction, log)? else { return Ok(None) };
+    let mut statement = transaction.prepare_cached(
+        "SELECT data FROM records WHERE log_kind = ? AND log_id = ? AND seq = ?",
+    )?;
+    let mut remnants = Vec::new();
+    for seq in 0..count {
+        match row(&mut statement, log, seq)? {
+            Ok(line) => remnants.push(Remnant::Line(line)),
+            Err(why) => lose(&mut remnants, seq, why),
+        }
+    }
+    Ok(Some(remnants))
+}
+
+/// How many rows a log should have: as many as it says, or up to the last that is there.
+fn rows(transaction: &Transaction<'_>, log: &LogId) -> Result<Option<u64>, Failure> {
+    let key = params![log.kind().as_str(), log.id()];
+    let said = rows::head(transaction, log);
+    let last = transaction
+        .prepare_cached("SELECT max(seq) FROM records WHERE log_kind = ? AND log_id = ?")?
+        .query_row(key, |row| row.get::<_, Option<i64>>(0));
+    let said = match said {
+        Ok(head) => head.map(|head| head.records),
+        Err(error) if failure::damage(&error).is_some() => None,
+        Err(error) => return Err(error.into()),
+    };
+    match last {
+        Ok(last) => Ok(said.max(last.map(|last| last.cast_unsigned() + 1))),
+        // What it says is all that is known then.
+        Err(error) if said.is_none() => Err(error.into()),
+        Err(_) => Ok(said),
+    }
+}
+
+fn row(
+    statement: &mut CachedStatement<'_>,
+    log: &LogId,
+    seq: u64,
+) -> Result<Result<Bytes, Corruption>, Failure> {
+    let key = params![log.kind().as_str(), log.id(), seq.cast_signed()];
+    let found = statement
+        .query_row(key, |row| Ok(Bytes::copy_from_slice(raw(row.get_ref(0)?))))
+        .optional();
+    match found {
+        Ok(Some(line)) => Ok(Ok(line)),
+        Ok(None) => Ok(Err(Corruption::Missing)),
+        Err(error) => match failure::damage(&error) {
+            Some(why) => Ok(Err(Corruption::Pages(why))),
+            None => Err(error.into()),
+        },
+    }
+}
+
+/// Adds a row that cannot be had, to those before it if it follows them.
+fn lose(remnants: &mut Vec<Remnant>, seq: u64, why: Corruption) {
+    match remnants.last_mut() {
+        Some(Remnant::Lost(Lost { span: Span::Rows { last, .. }, .. })) if *last + 1 == seq => {
+            *last = seq;
+        }
+        Some(_) | None => {
+            let span = Span::Rows { first: seq, last: seq };
+            remnants.push(Remnant::Lost(Lost { span, why: Arc::new(why) }));
+        }
+    }
+}
+
+/// How many bytes the records of a log take; `None` if there is no such log.
+pub(super) fn size(transaction: &Transaction<'_>, log: &LogId) -> rusqlite::Result<Option<u64>> {
+    if rows::head(transaction, log)?.is_none() {
+        return Ok(None);
+    }
+    let bytes = transaction
+        .prepare_cached(
+            "SELECT coalesce(sum(octet_length(data)), 0)
+             FROM records WHERE log_kind = ? AND log_id = ?",
+        )?
+        .query_row(params![log.kind().as_str(), log.id()], |row| row.get::<_, i64>(0))?;
+    Ok(Some(bytes.cast_unsigned()))
+}
+
+/// What is wrong with the database as a whole: its pages, its tables and their keys, and records that
+/// belong to no log.
+pub(super) fn check(transaction: &Transaction<'_>) -> rusqlite::Result<Vec<String>> {
+    let mut faults = Vec::new();
+    let mut statement = transaction.prepare(&format!("PRAGMA integrity_check({FAULTS_MAX})"))?;
+    let mut found = statement.query([])?;
+    while let Some(row) = found.next()? {
+        let fault: String = row.get(0)?;
+        if fault != "ok" {
+            faults.push(fault);
+        }
+    }
+    let strays: i64 = transaction.query_row(
+        "SELECT count(*) FROM records WHERE NOT EXISTS (
+             SELECT 1 FROM logs
+             WHERE logs.log_kind = records.log_kind AND logs.log_id = records.log_id)",
+        [],
+        |row| row.get(0),
+    )?;
+    if strays > 0 {
+        faults.push(format!("{strays} records belong to no log"));
+    }
+    Ok(faults)
+}
