@@ -4,6 +4,7 @@
 mod assemble;
 mod background;
 pub mod command;
+pub mod convert;
 mod deletion;
 mod follow;
 mod graph;
@@ -19,6 +20,7 @@ mod perform;
 mod providers;
 mod shut_down;
 mod storage;
+mod upkeep;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -43,6 +45,7 @@ use crate::runtime::TurnRuntime;
 use crate::sessions::Sessions;
 use crate::store::lock::InstanceLock;
 use crate::store::scratch::Scratch;
+use crate::store::session_repo::SessionRepo;
 use crate::store::turn_repo::TurnRepo;
 use crate::store::work_dir::WorkDir;
 
@@ -92,6 +95,7 @@ pub struct Graph {
     scratch: Scratch,
     dir: WorkDir,
     storage: Storage,
+    session_logs: SessionRepo,
     turn_logs: TurnRepo,
     clock: Arc<dyn Clock>,
     _lock: Option<Arc<InstanceLock>>,

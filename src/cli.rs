@@ -4,10 +4,12 @@
 pub mod args;
 mod chat;
 mod doctor;
+mod progress;
 mod report;
 mod run;
 mod sessions;
 mod start;
+mod storage;
 
 use std::process::ExitCode;
 
@@ -30,6 +32,7 @@ pub fn main() -> ExitCode {
         None => chat::chat(&common, &chat),
         Some(Command::Run(run)) => run::run(&common, &run),
         Some(Command::Sessions(sessions)) => sessions::sessions(&common, &sessions),
+        Some(Command::Storage(storage)) => storage::storage(&common, &storage),
         Some(Command::Doctor) => doctor::doctor(&common),
         Some(Command::ResetTerminal) => chat::reset_terminal(),
     };

@@ -17,12 +17,15 @@
 //!   bytes become records and a torn end, and in the suffix of the names: an arm in each function of
 //!   [`jsonl::Encoding`]. Lists, publication, removal, ownership and the proof of what is on the device
 //!   stay as they are: an end ([`jsonl`]'s `append`) takes whole encoded batches.
-//! - **Conversion, search and salvage** read by [`inspect`](seam::LogStore::inspect) and
-//!   [`snapshots`](seam::LogStore::snapshots), and need nothing of a backend.
+//! - **What looks after the logs** needs nothing of a backend beyond the seam: [`verify`] reads
+//!   everything, [`salvage`] saves what a damage left, [`convert`] copies all logs into another form,
+//!   and [`mod@stats`] weighs them. [`conversion`] is what a work directory remembers of a conversion.
 
 pub(crate) mod atomic;
 pub(crate) mod blocking;
 pub mod cache;
+pub mod conversion;
+pub mod convert;
 pub mod coordinate;
 pub(crate) mod destroy;
 pub mod disk;
@@ -35,11 +38,15 @@ pub mod lock;
 pub mod log;
 pub mod memory;
 pub mod parts;
+pub mod progress;
 pub mod remnant;
 pub mod repo;
+pub mod salvage;
 pub mod scratch;
 pub mod seam;
 pub mod session_repo;
 pub mod sqlite;
+pub mod stats;
 pub mod turn_repo;
+pub mod verify;
 pub mod work_dir;

@@ -23,7 +23,7 @@ use crate::domain::permission::pattern::PatternError;
 use crate::models::registry;
 use crate::runtime::hub::{Hub, Interest};
 use crate::store::disk::RealDisk;
-use crate::store::format::{self, FormatError};
+use crate::store::format::{self, Format, FormatError};
 use crate::store::lock::{InstanceLock, LockError};
 use crate::store::work_dir::{WorkDir, WorkDirError};
 use crate::tools::registry::RegistryError;
@@ -131,6 +131,12 @@ impl WorkPlace {
             }
         };
         Ok(Self { dir, access, lock, system })
+    }
+
+    /// The form in which the sessions are to be kept.
+    #[must_use]
+    pub fn format(loaded: &Loaded) -> Format {
+        storage::format(loaded.config.storage.format)
     }
 
     /// Configures the form in which the sessions are kept, for whoever looks at what is there whatever

@@ -40,6 +40,7 @@ use crate::store::disk::{Disk, RealDisk};
 use crate::store::jsonl;
 use crate::store::repo::Repo;
 use crate::store::scratch::Scratch;
+use crate::store::session_repo::SessionRepo;
 use crate::store::turn_repo::TurnRepo;
 use crate::store::work_dir::WorkDir;
 use crate::tools::registry::Registry;
@@ -50,6 +51,7 @@ struct Ground {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     storage: Storage,
+    session_logs: SessionRepo,
     turn_logs: TurnRepo,
     scratch: Scratch,
     waiting: Arc<dyn Waiting>,
@@ -80,6 +82,11 @@ impl Ground {
             waiting: Arc::new(inbox),
             ids: Arc::new(Ids::new(Arc::clone(&clock), std::process::id())),
             clock,
+            session_logs: Repo::new(
+                Arc::clone(&storage.logs),
+                tasks.clone(),
+                CacheBounds::default(),
+            ),
             turn_logs: Repo::new(Arc::clone(&storage.logs), tasks.clone(), CacheBounds::default()),
             storage,
             scratch: Scratch::new(disk, place.dir(), tasks.clone(), sync),
@@ -115,7 +122,7 @@ pub(super) fn build(startup: Startup, tasks: &Tasks, hub: &Hub) -> Result<Graph,
     let runtime = runtime(&ground, hub, &settings)?;
     let here = environment.folder.clone();
     let sessions = Sessions::new(SessionsParts {
-        repo: Repo::new(Arc::clone(&ground.storage.logs), tasks.clone(), CacheBounds::default()),
+        repo: ground.session_logs.clone(),
         turn_logs: ground.turn_logs.clone(),
         turns: Arc::new(runtime.clone()),
         clock: Arc::clone(&ground.clock),
@@ -145,6 +152,7 @@ pub(super) fn build(startup: Startup, tasks: &Tasks, hub: &Hub) -> Result<Graph,
         scratch: ground.scratch,
         dir: place.dir().clone(),
         storage: ground.storage,
+        session_logs: ground.session_logs,
         turn_logs: ground.turn_logs,
         clock: ground.clock,
         _lock: place.lock(),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use tokio::sync::broadcast;
 
-use crate::base::tasks::Tasks;
 use crate::config::schema;
 use crate::store::coordinate::Coordinator;
 use crate::store::disk::Disk;
@@ -47,7 +46,16 @@ struct Database {
     set_aside: broadcast::Sender<SetAside>,
 }
 
-impl Storage {
+/// The logs without anything that keeps what the disk did not take: every refusal is told at once.
+pub(super) struct Plain {
+    /// The logs.
+    pub(super) logs: Arc<dyn LogStore>,
+    /// What streams into them.
+    pub(super) live_text: Arc<dyn LiveText>,
+    backend: Backend,
+}
+
+impl Plain {
     /// The logs in `work_dir`; touches nothing yet.
     pub(super) fn new(
         work_dir: &WorkDir,
@@ -74,31 +82,36 @@ impl Storage {
             ..jsonl::Options::default()
         };
         let (disk, tasks) = (Arc::clone(&parts.disk), parts.tasks.clone());
-        let live_text = live_text::Files::new(disk, work_dir.clone(), tasks.clone());
+        let live_text = live_text::Files::new(disk, work_dir.clone(), tasks);
         let files = jsonl::Store::new(work_dir.clone(), parts, options);
-        Self::of(Arc::new(files.clone()), Arc::new(live_text), Backend::Files(files), tasks)
+        let logs = Arc::new(files.clone());
+        Self { logs, live_text: Arc::new(live_text), backend: Backend::Files(files) }
     }
 
     fn database(work_dir: &WorkDir, parts: jsonl::Parts, configured: schema::Storage) -> Self {
         let options =
             sqlite::Options { sync: sync_mode(configured.sync), ..sqlite::Options::default() };
-        let (disk, tasks) = (Arc::clone(&parts.disk), parts.tasks.clone());
+        let disk = Arc::clone(&parts.disk);
         let file = work_dir.database();
         let journal = file.with_extension("db-wal");
         let (set_aside, _) = broadcast::channel(1);
         let backend = Backend::Database(Database { disk, files: [file, journal], set_aside });
         let store = sqlite::Store::new(work_dir.clone(), parts, options);
         let live_text = Arc::new(store.live_text());
-        Self::of(Arc::new(store), live_text, backend, tasks)
+        Self { logs: Arc::new(store), live_text, backend }
     }
+}
 
-    fn of(
-        store: Arc<dyn LogStore>,
-        live_text: Arc<dyn LiveText>,
-        backend: Backend,
-        tasks: Tasks,
+impl Storage {
+    /// The logs in `work_dir`; touches nothing yet.
+    pub(super) fn new(
+        work_dir: &WorkDir,
+        parts: jsonl::Parts,
+        configured: schema::Storage,
     ) -> Self {
-        let coordinator = Coordinator::new(store, tasks);
+        let tasks = parts.tasks.clone();
+        let Plain { logs, live_text, backend } = Plain::new(work_dir, parts, configured);
+        let coordinator = Coordinator::new(logs, tasks);
         Self { logs: Arc::new(coordinator.clone()), coordinator, live_text, backend }
     }
 

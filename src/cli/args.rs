@@ -3,8 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
+
+use crate::store::format::Format;
 
 /// Chat with AI agents in the terminal. Nothing typed, said or decided is ever lost.
 #[derive(Debug, Parser)]
@@ -103,6 +106,11 @@ pub enum Command {
     /// Of several sessions each is tried; the highest code of them is the code of all.
     #[command(subcommand)]
     Sessions(Sessions),
+    /// Look after what is stored: read all of it, bring it into another form, save what a damage left
+    ///
+    /// These commands look at the form in which the sessions are kept, whatever is configured.
+    #[command(subcommand)]
+    Storage(Storage),
     /// Say what was found: folders, configuration, sessions, models, terminal
     ///
     /// What is wrong is marked with `!`, and a remedy is named.
@@ -208,6 +216,64 @@ pub enum Sessions {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// How to look after what is stored.
+#[derive(Debug, Subcommand)]
+pub enum Storage {
+    /// Read every session and every turn strictly, with their checksums where there are some, and
+    /// follow what refers to what
+    ///
+    /// Changes nothing. Exit codes: 0 all is well, 1 something is wrong and named, 2 bad arguments or
+    /// configuration, 3 trouble with the disk.
+    Verify {
+        /// Print a line of JSON for each fault, and one that sums up
+        #[arg(long)]
+        json: bool,
+    },
+    /// Bring everything into another form, and prove that it is the same
+    ///
+    /// The old form is kept beside the new one until `--confirm`. Breaking it off is harmless: until
+    /// all is copied and compared the old form stays in use, and the same command goes on from there.
+    /// Afterwards set `storage.format` in the configuration.
+    ///
+    /// Exit codes: 0 done, 1 some sessions or turns are damaged and nothing else was changed (or, with
+    /// `--leave-damaged`, were left), 2 bad arguments or configuration, 3 trouble with the disk, or
+    /// another turnstile holds the folder.
+    Convert {
+        /// The new form
+        #[arg(long, value_name = "FORMAT", value_parser = form_names(), required_unless_present = "confirm")]
+        to: Option<String>,
+        /// Leave what is damaged in the old form only, where this command never destroys it
+        #[arg(long)]
+        leave_damaged: bool,
+        /// Let the old form of the last conversion go; what was deleted since then goes with it
+        #[arg(long, conflicts_with_all = ["to", "leave_damaged"])]
+        confirm: bool,
+    },
+    /// Write what can still be read of damaged sessions and turns into new files of lines
+    ///
+    /// The damaged ones stay as they are, and no file is replaced. The files are named after the kind
+    /// and the id. Exit codes: 0 nothing is lost, 1 something is (or there is nothing of that id), 2 bad
+    /// arguments or configuration, 3 trouble with the disk.
+    Salvage {
+        /// Sessions or turns [default: all that are damaged]
+        ids: Vec<String>,
+        /// Where the new files go
+        #[arg(long, value_name = "DIR", default_value = ".")]
+        to: PathBuf,
+    },
+    /// Say how much there is, how much room it takes, and what takes most
+    Stats {
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// The names of all forms, as the configuration has them.
+fn form_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(Format::ALL.map(Format::name))
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::store::atomic;
 use crate::store::disk::{self, Disk, EntryKind};
 use crate::store::error::IoFailure;
@@ -19,7 +21,8 @@ const MARK_BYTES_MAX: u64 = 64;
 const LEVELS: usize = 3;
 
 /// A form in which logs can be kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Format {
     /// A file of lines for each log.
     #[default]
@@ -37,7 +40,7 @@ pub enum FormatError {
     #[error(
         "the sessions in {} are kept as {found:?} (see {}), but storage.format asks for \
          {asked:?}; {}",
-        root.display(), evidence.display(), remedy(*found),
+        root.display(), evidence.display(), remedy(*found, *asked),
         found = found.name(), asked = asked.name()
     )]
     Other {
@@ -68,8 +71,12 @@ pub enum FormatError {
 }
 
 /// What to do where logs are kept in another form than was asked for.
-fn remedy(found: Format) -> String {
-    format!("set storage.format = {:?} in the configuration", found.name())
+fn remedy(found: Format, asked: Format) -> String {
+    format!(
+        "set storage.format = {:?} in the configuration, or bring them into the other form with \
+         `turnstile storage convert --to {asked}`",
+        found.name()
+    )
 }
 
 impl Format {
@@ -86,7 +93,9 @@ impl Format {
         }
     }
 
-    fn named(name: &str) -> Option<Self> {
+    /// The one of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 }
@@ -128,12 +137,24 @@ pub fn claim(
 ) -> Result<(), FormatError> {
     match kept(disk, work_dir, asked)? {
         Kept::Said => Ok(()),
-        Kept::Unsaid => {
-            let (path, mark) = (work_dir.format_file(), format!("{asked}\n"));
-            let temporary = path.with_file_name(format!(".format.{process}.tmp"));
-            Ok(atomic::replace_by(disk, &temporary, &path, mark.as_bytes(), sync)?)
-        }
+        Kept::Unsaid => Ok(say(disk, work_dir, asked, sync, process)?),
     }
+}
+
+/// Says that the logs are in this form from now on, whatever was said before.
+///
+/// # Errors
+/// [`IoFailure`].
+pub fn say(
+    disk: &dyn Disk,
+    work_dir: &WorkDir,
+    format: Format,
+    sync: SyncMode,
+    process: u32,
+) -> Result<(), IoFailure> {
+    let (path, mark) = (work_dir.format_file(), format!("{format}\n"));
+    let temporary = path.with_file_name(format!(".format.{process}.tmp"));
+    atomic::replace_by(disk, &temporary, &path, mark.as_bytes(), sync)
 }
 
 fn kept(disk: &dyn Disk, work_dir: &WorkDir, asked: Format) -> Result<Kept, FormatError> {
@@ -171,8 +192,11 @@ fn mark(disk: &dyn Disk, work_dir: &WorkDir) -> Result<Option<Format>, FormatErr
     }
 }
 
-/// A log that is kept in this form, also one that was removed and can be restored.
-fn find(
+/// A log that is kept in this form, whatever is said; also one that was removed and can be restored.
+///
+/// # Errors
+/// [`FormatError::Io`].
+pub fn find(
     disk: &dyn Disk,
     work_dir: &WorkDir,
     format: Format,

@@ -352,6 +352,14 @@ pub struct Removed {
     pub(super) key: String,
 }
 
+impl Removed {
+    /// What tells it from every other removal, also of the same log.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

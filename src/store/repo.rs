@@ -148,9 +148,23 @@ impl<K: Kind> Repo<K> {
         id: &K::Id,
         each: impl FnMut(Event<K::Fact>),
     ) -> Result<K::State, StoreError> {
+        Ok(self.scan_to_end(id, each)?.0)
+    }
+
+    /// As [`scan`](Self::scan); also gives what was left out at the end.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(super) fn scan_to_end(
+        &self,
+        id: &K::Id,
+        each: impl FnMut(Event<K::Fact>),
+    ) -> Result<(K::State, Option<Torn>), StoreError> {
         let log = LogId::new(K::KIND, id.borrow())?;
         let text = self.store.scan(&log)?;
-        replay::<K>(&log, text.lines(), each).map_err(|broken| broken.at(&self.place_of(log)))
+        let state = replay::<K>(&log, text.lines(), each);
+        let state = state.map_err(|broken| broken.at(&self.place_of(log)))?;
+        Ok((state, text.torn))
     }
 
     /// Reads a log once all that was acknowledged of it is safe on the device.
@@ -332,13 +346,16 @@ fn replay<'a, K: Kind>(
     Ok(state)
 }
 
-fn event_of<K: Kind>(log: &LogId, line: &[u8]) -> Result<Event<K::Fact>, Corruption> {
+pub(super) fn event_of<K: Kind>(log: &LogId, line: &[u8]) -> Result<Event<K::Fact>, Corruption> {
     let event = Event::<K::Fact>::parse_line(line)?;
     let id: &str = event.id.borrow();
     if id == log.id() { Ok(event) } else { Err(Corruption::Foreign(id.to_owned())) }
 }
 
-fn fold<K: Kind>(state: &mut Option<K::State>, event: &Event<K::Fact>) -> Result<(), Corruption> {
+pub(super) fn fold<K: Kind>(
+    state: &mut Option<K::State>,
+    event: &Event<K::Fact>,
+) -> Result<(), Corruption> {
     match state {
         None => *state = Some(K::begin(event)?),
         Some(state) => K::apply(state, event)?,

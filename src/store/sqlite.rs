@@ -253,8 +253,7 @@ impl LogStore for Store {
             logs.database.check_lock()?;
             let incarnation = logs.database.parts.entropy.bits();
             let change = Change { action: "take a removal over into", log: &removed.log, level };
-            writing
-                .change(change, |rows| removal::take_over(rows, &removed, &records, incarnation))
+            writing.change(change, |rows| removal::take_over(rows, &removed, &records, incarnation))
         };
         self.0.write(take).await
     }

@@ -90,6 +90,12 @@ impl WorkDir {
         self.storage().join("format")
     }
 
+    /// Says that the logs are being brought into another form, or were.
+    #[must_use]
+    pub fn conversion_file(&self) -> PathBuf {
+        self.storage().join("conversion")
+    }
+
     /// Holds the dated folders of all logs of a kind.
     #[must_use]
     pub fn logs(&self, kind: LogKind) -> PathBuf {

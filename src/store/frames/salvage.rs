@@ -65,10 +65,7 @@ fn salvage_with(bytes: &[u8], decoder: &mut DCtx<'_>) -> Vec<Piece> {
 }
 
 /// The size and the content of the frame with which the bytes begin; no reason, if it is only cut.
-fn sound(
-    bytes: &[u8],
-    decoder: &mut DCtx<'_>,
-) -> Result<(usize, Vec<u8>), Option<FrameFault>> {
+fn sound(bytes: &[u8], decoder: &mut DCtx<'_>) -> Result<(usize, Vec<u8>), Option<FrameFault>> {
     match walk(bytes) {
         Ok(Walk::Whole(frame)) => {
             let mut text = Vec::new();
@@ -99,7 +96,8 @@ mod tests {
 
     #[test]
     fn behind_a_damaged_frame_the_sound_ones_are_found() {
-        let (first, second, third) = (frame("{\"a\":1}\n"), frame("{\"b\":2}\n"), frame("{\"c\":3}\n"));
+        let (first, second, third) =
+            (frame("{\"a\":1}\n"), frame("{\"b\":2}\n"), frame("{\"c\":3}\n"));
         let whole = [first.clone(), second.clone(), third.clone()].concat();
         let third_at = first.len() + second.len();
         for damaged in first.len()..third_at {

@@ -22,9 +22,8 @@ pub(super) fn of(
     log: &LogId,
 ) -> Result<Option<Vec<Remnant>>, Failure> {
     let Some(count) = rows(transaction, log)? else { return Ok(None) };
-    let mut statement = transaction.prepare_cached(
-        "SELECT data FROM records WHERE log_kind = ? AND log_id = ? AND seq = ?",
-    )?;
+    let mut statement = transaction
+        .prepare_cached("SELECT data FROM records WHERE log_kind = ? AND log_id = ? AND seq = ?")?;
     let mut remnants = Vec::new();
     for seq in 0..count {
         match row(&mut statement, log, seq)? {
@@ -61,9 +60,8 @@ fn row(
     seq: u64,
 ) -> Result<Result<Bytes, Corruption>, Failure> {
     let key = params![log.kind().as_str(), log.id(), seq.cast_signed()];
-    let found = statement
-        .query_row(key, |row| Ok(Bytes::copy_from_slice(raw(row.get_ref(0)?))))
-        .optional();
+    let found =
+        statement.query_row(key, |row| Ok(Bytes::copy_from_slice(raw(row.get_ref(0)?)))).optional();
     match found {
         Ok(Some(line)) => Ok(Ok(line)),
         Ok(None) => Ok(Err(Corruption::Missing)),

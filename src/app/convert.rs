@@ -1,0 +1,235 @@
+//! Bringing the logs of a work directory into another form, and letting the old ones go.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::app::assemble::WorkPlace;
+use crate::app::storage::{self, Plain};
+use crate::base::tasks::Tasks;
+use crate::config::schema;
+use crate::store::conversion::{self, Conversion, ConversionError};
+use crate::store::convert::{Copied, Copier, CopyError, Left, Told};
+use crate::store::disk::RealDisk;
+use crate::store::error::{IoFailure, StoreError};
+use crate::store::format::{self, Format, FormatError};
+use crate::store::parts::Parts;
+use crate::store::seam::SyncMode;
+
+/// What is done about logs that are damaged, so that they cannot be copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damaged {
+    /// The old form stays in use.
+    Refused,
+    /// They stay in the old form, and the others go.
+    Left,
+}
+
+/// What came of a conversion.
+#[derive(Debug)]
+pub enum Converted {
+    /// All logs are in the new form, and the old ones are kept.
+    Done {
+        /// The old form.
+        from: Format,
+        /// What was copied, and what was left.
+        copied: Copied,
+    },
+    /// They were in that form already.
+    Already {
+        /// The form whose logs are kept since the last conversion.
+        kept: Option<Format>,
+    },
+    /// The logs of this form, which an unfinished conversion had begun, are gone again.
+    Abandoned(Format),
+}
+
+/// What came of letting the old logs go.
+#[derive(Debug)]
+pub enum Confirmed {
+    /// They are gone.
+    Gone(Format),
+    /// So many damaged ones stay, which were not copied.
+    Left(Format, usize),
+    /// There are none.
+    Nothing,
+    /// The conversion has not been finished.
+    Unfinished(Conversion),
+}
+
+/// Why logs cannot be converted.
+#[derive(Debug, thiserror::Error)]
+pub enum ConvertError {
+    /// Copying ended.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
+    /// Some are damaged. The others are copied, and nothing else was changed.
+    #[error("{} damaged logs cannot be brought into another form", .0.len())]
+    Damaged(Vec<Left>),
+    /// There are logs in the new form already, of which nobody knows where they come from.
+    #[error("there are logs kept as {format:?} already, at {}; move them away", path.display())]
+    Beside {
+        /// The form.
+        format: Format,
+        /// One of them.
+        path: PathBuf,
+    },
+    /// The old logs of the last conversion are still kept.
+    #[error(
+        "the logs of the last conversion are still kept as {0:?}; look whether all is well, and let \
+         them go first with `turnstile storage convert --confirm`"
+    )]
+    Unconfirmed(String),
+    /// What is remembered of a conversion cannot be had.
+    #[error(transparent)]
+    Conversion(#[from] ConversionError),
+    /// What says in which form the logs are cannot be had.
+    #[error(transparent)]
+    Format(#[from] FormatError),
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system refused.
+    #[error(transparent)]
+    Io(#[from] IoFailure),
+}
+
+/// The logs of a work directory that is held for this, in whatever form.
+pub struct Converter {
+    place: WorkPlace,
+    tasks: Tasks,
+    configured: schema::Storage,
+}
+
+impl Converter {
+    /// Of a work directory with full access, whose logs are in the form that `configured` says
+    /// ([`WorkPlace::adopt_format`]).
+    #[must_use]
+    pub fn new(place: WorkPlace, configured: schema::Storage) -> Self {
+        // Whatever else is configured: the old logs may go when the new ones are safe.
+        let configured = schema::Storage { sync: schema::SyncMode::Barrier, ..configured };
+        Self { place, tasks: Tasks::new(), configured }
+    }
+
+    fn current(&self) -> Format {
+        storage::format(self.configured.format)
+    }
+
+    /// What is remembered of a conversion.
+    ///
+    /// # Errors
+    /// [`ConversionError`].
+    pub fn remembered(&self) -> Result<Option<Conversion>, ConversionError> {
+        Conversion::read(&RealDisk, self.place.dir())
+    }
+
+    /// Brings all logs into another form. Can be broken off anywhere, and goes on from there when it is
+    /// called again; until it is done the old form stays in use.
+    ///
+    /// # Errors
+    /// [`ConvertError`].
+    pub async fn convert(
+        &self,
+        to: Format,
+        damaged: Damaged,
+        told: Told<'_>,
+    ) -> Result<Converted, ConvertError> {
+        let from = self.current();
+        match self.remembered()? {
+            Some(note) if note.to == from && note.from != from => {
+                if to == from {
+                    return Ok(Converted::Already { kept: Some(note.from) });
+                }
+                return Err(ConvertError::Unconfirmed(note.from.to_string()));
+            }
+            Some(note) if note.from == from && note.to != to => {
+                self.clear(note.to, &BTreeSet::new()).await?;
+                Conversion::forget(&RealDisk, self.place.dir())?;
+                if to == from {
+                    return Ok(Converted::Abandoned(note.to));
+                }
+            }
+            Some(note) if note.from == from => {}
+            Some(_) | None if to == from => return Ok(Converted::Already { kept: None }),
+            Some(_) | None => {
+                if let Some(path) = format::find(&RealDisk, self.place.dir(), to)? {
+                    return Err(ConvertError::Beside { format: to, path });
+                }
+            }
+        }
+        Conversion { from, to, left: BTreeSet::new() }.write(&RealDisk, self.place.dir())?;
+        let copied = match self.copy(to, told).await {
+            Err(CopyError::Stale) => {
+                self.clear(to, &BTreeSet::new()).await?;
+                self.copy(to, told).await?
+            }
+            copied => copied?,
+        };
+        if damaged == Damaged::Refused && !copied.left.is_empty() {
+            return Err(ConvertError::Damaged(copied.left));
+        }
+        self.switch(from, to, &copied)?;
+        Ok(Converted::Done { from, copied })
+    }
+
+    /// From here on the new form is in use.
+    fn switch(&self, from: Format, to: Format, copied: &Copied) -> Result<(), IoFailure> {
+        let dir = self.place.dir();
+        let left = copied.left.iter().map(|left| left.name.clone()).collect();
+        Conversion { from, to, left }.write(&RealDisk, dir)?;
+        format::say(&RealDisk, dir, to, SyncMode::Always, std::process::id())
+    }
+
+    async fn copy(&self, to: Format, told: Told<'_>) -> Result<Copied, CopyError> {
+        let (old, new) = (self.open(self.current()), self.open(to));
+        let is_database = |format| format == Format::Sqlite;
+        // What streams into files is beside them in either encoding.
+        let live_text = (is_database(self.current()) != is_database(to))
+            .then(|| [Arc::clone(&old.live_text), Arc::clone(&new.live_text)]);
+        let copier = Copier { from: old.logs, to: new.logs, live_text, tasks: self.tasks.clone() };
+        copier.run(told).await
+    }
+
+    fn open(&self, format: Format) -> Plain {
+        let parts = Parts {
+            disk: Arc::new(RealDisk),
+            clock: self.place.clock(),
+            entropy: self.place.entropy(),
+            tasks: self.tasks.clone(),
+            lock: self.place.lock(),
+        };
+        let configured = schema::Storage { format: storage::configured(format), ..self.configured };
+        Plain::new(self.place.dir(), parts, configured)
+    }
+
+    /// Lets the old logs of the last conversion go.
+    ///
+    /// # Errors
+    /// [`ConvertError`]; the rest is for the next time.
+    pub async fn confirm(&self) -> Result<Confirmed, ConvertError> {
+        let Some(note) = self.remembered()? else { return Ok(Confirmed::Nothing) };
+        if note.to != self.current() {
+            return Ok(Confirmed::Unfinished(note));
+        }
+        self.clear(note.from, &note.left).await?;
+        Conversion::forget(&RealDisk, self.place.dir())?;
+        Ok(match note.left.len() {
+            0 => Confirmed::Gone(note.from),
+            left => Confirmed::Left(note.from, left),
+        })
+    }
+
+    /// Destroys the logs of a form that is not in use, but for what is left.
+    async fn clear(&self, format: Format, left: &BTreeSet<String>) -> Result<(), ConvertError> {
+        let dir = self.place.dir();
+        match format {
+            Format::Jsonl | Format::JsonlZst => {
+                let old = self.open(format).logs;
+                Ok(conversion::clear_files(&*old, &RealDisk, dir, left).await?)
+            }
+            // A part of it cannot go alone.
+            Format::Sqlite if !left.is_empty() => Ok(()),
+            Format::Sqlite => Ok(conversion::clear_database(&RealDisk, dir)?),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Looking after what is stored: reading all of it, saving what a damage left, weighing it.
+
+use std::sync::Arc;
+
+use crate::app::App;
+use crate::base::id::{SessionId, TurnId};
+use crate::store::convert::Told;
+use crate::store::disk::RealDisk;
+use crate::store::error::{Ending, StoreError};
+use crate::store::log::{LogId, LogKind};
+use crate::store::salvage::Salvaged;
+use crate::store::stats::{self, Stats};
+use crate::store::verify::{self, Fault, Verdict};
+
+impl App {
+    /// Reads everything, strictly; see [`verify::verify`].
+    ///
+    /// # Errors
+    /// [`StoreError`] if the logs cannot be listed.
+    pub async fn verify(&self, told: Told<'_>) -> Result<Verdict, StoreError> {
+        let graph = &self.graph;
+        verify::verify(&graph.session_logs, &graph.turn_logs, &graph.tasks, told).await
+    }
+
+    /// Weighs everything.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the logs cannot be listed or a folder cannot be read.
+    pub async fn stats(&self) -> Result<Stats, StoreError> {
+        let graph = &self.graph;
+        let disk = Arc::new(RealDisk);
+        stats::stats(&graph.storage.logs, disk, graph.dir.clone(), &graph.tasks).await
+    }
+
+    /// The logs of this id, of either kind.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be listed.
+    pub async fn logs_of(&self, id: &str) -> Result<Vec<LogId>, StoreError> {
+        let mut logs = Vec::new();
+        for kind in [LogKind::Session, LogKind::Turn] {
+            let all = self.graph.storage.logs.list(kind).await?;
+            logs.extend(all.into_iter().filter(|log| log.id() == id));
+        }
+        Ok(logs)
+    }
+
+    /// The logs that are damaged.
+    ///
+    /// # Errors
+    /// As [`verify`](Self::verify).
+    pub async fn damaged_logs(&self, told: Told<'_>) -> Result<Vec<LogId>, StoreError> {
+        let faults = self.verify(told).await?.faults.into_iter();
+        Ok(faults
+            .filter_map(|fault| match fault {
+                Fault::Store(
+                    StoreError::Corrupt { place, .. } | StoreError::Torn { place, .. },
+                ) => Some(place.log),
+                Fault::Store(_)
+                | Fault::Misplaced(_)
+                | Fault::Dangling { .. }
+                | Fault::Circle(_) => None,
+            })
+            .collect())
+    }
+
+    /// All that can still be had of a log.
+    ///
+    /// # Errors
+    /// As [`Repo::salvage`](crate::store::repo::Repo::salvage).
+    pub async fn salvage(&self, log: &LogId) -> Result<Salvaged, StoreError> {
+        let (sessions, turns) = (self.graph.session_logs.clone(), self.graph.turn_logs.clone());
+        let log = log.clone();
+        let salvage = move || match log.kind() {
+            LogKind::Session => sessions.salvage(&SessionId::from(log.id())),
+            LogKind::Turn => turns.salvage(&TurnId::from(log.id())),
+        };
+        self.graph.tasks.spawn_blocking(salvage).await.map_err(|_| Ending)?
+    }
+}

@@ -1,0 +1,87 @@
+//! `turnstile storage salvage`.
+
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use crate::app::App;
+use crate::base::sanitize;
+use crate::cli::progress::Bar;
+use crate::cli::report::{Exit, Problem, print, tell};
+use crate::store::error::{IoFailure, StoreError};
+use crate::store::log::LogId;
+use crate::store::salvage::Salvaged;
+
+/// How many losses of one log are named; the rest are counted.
+const NAMED_MAX: usize = 20;
+
+/// Writes what can still be had of logs into new files in a folder.
+pub(super) async fn salvage(app: &App, ids: &[String], to: &Path) -> Result<Exit, Problem> {
+    let mut exit = Exit::Done;
+    let mut logs = Vec::new();
+    for id in ids {
+        let found = app.logs_of(id).await.map_err(|error| Problem::of(Exit::Disk, &error))?;
+        if found.is_empty() {
+            tell(&Problem::new(Exit::Failed, format!("there is no session and no turn {id:?}")));
+            exit = Exit::Failed;
+        }
+        logs.extend(found);
+    }
+    if ids.is_empty() {
+        let mut bar = Bar::new();
+        let damaged = app.damaged_logs(&mut |progress| bar.show(progress)).await;
+        drop(bar);
+        logs = damaged.map_err(|error| Problem::of(Exit::Disk, &error))?;
+        if logs.is_empty() {
+            print("nothing is damaged\n")?;
+        }
+    }
+    for log in &logs {
+        exit = exit.or_worse(match one(app, log, to).await {
+            Ok(exit) => exit,
+            Err(problem) => {
+                tell(&problem);
+                problem.exit()
+            }
+        });
+    }
+    Ok(exit)
+}
+
+async fn one(app: &App, log: &LogId, to: &Path) -> Result<Exit, Problem> {
+    let salvaged = app.salvage(log).await.map_err(|error| match &error {
+        StoreError::NotFound(_) => Problem::of(Exit::Failed, &error),
+        _ => Problem::of(Exit::Disk, &error),
+    })?;
+    let path = to.join(format!("{}-{}.jsonl", log.kind().as_str(), log.id()));
+    write(&path, &salvaged.text()).map_err(|error| Problem::of(Exit::Disk, &error))?;
+    print(&report(log, &path, &salvaged))?;
+    Ok(if salvaged.lost.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// Makes a file for the owner alone; one that is there already is somebody's.
+fn write(path: &Path, text: &[u8]) -> Result<(), IoFailure> {
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let mut file = file.map_err(IoFailure::of("create", path))?;
+    file.write_all(text).and_then(|()| file.sync_all()).map_err(IoFailure::of("write", path))
+}
+
+fn report(log: &LogId, path: &Path, salvaged: &Salvaged) -> String {
+    let Salvaged { lines, lost, sound } = salvaged;
+    let mut text = String::new();
+    let path = path.display().to_string();
+    let path = sanitize::for_line(&path);
+    writeln!(text, "{log}: {} events saved in {path}", lines.len()).ok();
+    if *sound < lines.len() {
+        writeln!(text, "  the first {sound} of them make a whole log by themselves").ok();
+    }
+    for lost in lost.iter().take(NAMED_MAX) {
+        writeln!(text, "  lost: {}", sanitize::for_line(&lost.to_string())).ok();
+    }
+    if let Some(more @ 1..) = lost.len().checked_sub(NAMED_MAX) {
+        writeln!(text, "  and {more} more").ok();
+    }
+    text
+}
