@@ -9,11 +9,12 @@ use crate::app::storage::{self, Plain};
 use crate::base::tasks::Tasks;
 use crate::config::schema;
 use crate::store::conversion::{self, Conversion, ConversionError};
-use crate::store::convert::{Copied, Copier, CopyError, Left, Told};
+use crate::store::convert::{Copied, Copier, CopyError, Left};
 use crate::store::disk::RealDisk;
 use crate::store::error::{IoFailure, StoreError};
 use crate::store::format::{self, Format, FormatError};
 use crate::store::parts::Parts;
+use crate::store::progress::Told;
 use crate::store::seam::SyncMode;
 
 /// What is done about logs that are damaged, so that they cannot be copied.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::app::App;
 use crate::base::id::{SessionId, TurnId};
-use crate::store::convert::Told;
 use crate::store::disk::RealDisk;
 use crate::store::error::{Ending, StoreError};
 use crate::store::log::{LogId, LogKind};
+use crate::store::progress::Told;
 use crate::store::salvage::Salvaged;
 use crate::store::stats::{self, Stats};
 use crate::store::verify::{self, Fault, Verdict};

@@ -13,6 +13,7 @@ use crate::cli::start::{Setting, threads};
 use crate::config::environment::Environment;
 use crate::config::layer::Loaded;
 use crate::config::path::Located;
+use crate::store::conversion::Conversion;
 use crate::store::disk::RealDisk;
 use crate::store::format::FormatError;
 use crate::store::lock;
@@ -105,6 +106,7 @@ pub(super) fn doctor(common: &Common) -> Result<Exit, Problem> {
             Configuration::Unusable => {}
         }
     }
+    conversion(&mut findings, &setting.loaded);
     findings.line("logs", &setting.loaded.paths.logs().display().to_string());
     terminal(&mut findings, &setting.environment);
     let keys = set_keys(&setting.environment);
@@ -187,6 +189,33 @@ fn work_dir(findings: &mut Findings, loaded: &Loaded) -> bool {
     true
 }
 
+/// Says that everything is being brought into another form, or was.
+fn conversion(findings: &mut Findings, loaded: &Loaded) {
+    let Ok(dir) = WorkDir::new(loaded.paths.work_dir.path.clone()) else { return };
+    let note = match Conversion::read(&RealDisk, &dir) {
+        Ok(Some(note)) => note,
+        Ok(None) => return,
+        Err(error) => return findings.wrong("conversion", &error.to_string()),
+    };
+    let Conversion { from, to, left } = note;
+    if WorkPlace::format(loaded) == to {
+        let left = match left.len() {
+            0 => String::new(),
+            left => format!(", among it {left} damaged ones that are nowhere else"),
+        };
+        let text = format!(
+            "the old form ({from}) is kept{left}; `turnstile storage convert --confirm` lets it go"
+        );
+        findings.line("conversion", &text);
+    } else {
+        let text = format!(
+            "from {from} to {to} is not finished; `turnstile storage convert --to {to}` goes on, \
+             `--to {from}` drops it"
+        );
+        findings.line("conversion", &text);
+    }
+}
+
 async fn storage(findings: &mut Findings, app: &App) {
     findings.heading("\nSessions");
     let health = match app.health().await {
@@ -198,7 +227,13 @@ async fn storage(findings: &mut Findings, app: &App) {
         .damaged
         .iter()
         .filter_map(|entry| Some(format!("{}: {}", entry.session_id, entry.error.as_deref()?)));
-    list_wrong(findings, "damaged", &damaged.collect::<Vec<_>>());
+    let damaged: Vec<_> = damaged.collect();
+    list_wrong(findings, "damaged", &damaged);
+    if !damaged.is_empty() {
+        let text = "`turnstile storage verify` reads everything and names each fault; `turnstile storage \
+                    salvage` writes what can still be read into new files, and changes nothing";
+        findings.wrong("", text);
+    }
     let misplaced = health.misplaced_turns.iter().map(ToString::to_string);
     list_wrong(findings, "misplaced", &misplaced.collect::<Vec<_>>());
     if let Some(last) = health.set_aside.last() {

@@ -107,6 +107,11 @@ pub(super) fn print_answer(text: &str) -> Result<(), Problem> {
     print(&format!("{}\n", shown(text, std::io::stdout().is_terminal())))
 }
 
+/// A number of things.
+pub(super) fn count(number: u64, one: &str) -> String {
+    if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
 fn shown(text: &str, to_terminal: bool) -> Cow<'_, str> {
     if to_terminal { Cow::Owned(readable(text)) } else { Cow::Borrowed(text) }
 }

@@ -28,11 +28,11 @@ pub(super) fn storage(common: &Common, storage: &Storage) -> Result<Exit, Proble
         Storage::Salvage { ids, to } => {
             looking(setting, async |app| salvage::salvage(app, ids, to).await)
         }
-        Storage::Convert { confirm: true, .. } => convert::confirm(setting),
+        Storage::Convert { confirm: true, .. } => convert::confirm(&setting),
         Storage::Convert { to, leave_damaged, .. } => {
             let to = to.as_deref().and_then(Format::named).unwrap_or_default();
             let damaged = if *leave_damaged { Damaged::Left } else { Damaged::Refused };
-            convert::convert(setting, convert::Forms { configured, to }, damaged)
+            convert::convert(&setting, convert::Forms { configured, to }, damaged)
         }
     }
 }

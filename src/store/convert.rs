@@ -12,7 +12,7 @@ use crate::store::conversion;
 use crate::store::error::{FileError, FlushError, StoreError};
 use crate::store::live_text::LiveText;
 use crate::store::log::{LogId, LogKind, LogText, Record, Removed};
-use crate::store::progress::{Progress, Stage};
+use crate::store::progress::{Progress, Stage, Told};
 use crate::store::seam::{Durability, LogStore};
 
 /// What is appended at once: large enough to compress well, and little beside a large log.
@@ -72,9 +72,6 @@ pub enum CopyError {
     #[error(transparent)]
     LiveText(#[from] FileError),
 }
-
-/// A way to say how far it is.
-pub type Told<'a> = &'a mut (dyn FnMut(Progress) + Send);
 
 impl Copier {
     /// Copies everything, makes it safe, and compares it.
@@ -225,8 +222,7 @@ impl Copier {
             Err(error) => return Err(error.into()),
         };
         match self.to.take_over(removed, &records).await {
-            Ok(()) => {}
-            Err(StoreError::AlreadyExists(_)) => {}
+            Ok(()) | Err(StoreError::AlreadyExists(_)) => {}
             Err(error) => return Err(error.into()),
         }
         match self.to.inspect_removed(removed).await {

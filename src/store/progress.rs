@@ -13,6 +13,9 @@ pub enum Stage {
     Comparing,
 }
 
+/// A way to say how far it is.
+pub type Told<'a> = &'a mut (dyn FnMut(Progress) + Send);
+
 /// How far it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {

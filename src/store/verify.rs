@@ -14,7 +14,7 @@ use crate::domain::turn::state::TurnState;
 use crate::store::blocking::blocking;
 use crate::store::error::{Place, StoreError};
 use crate::store::log::{LogId, LogKind, Misplaced};
-use crate::store::progress::{Progress, Stage};
+use crate::store::progress::{Progress, Stage, Told};
 use crate::store::repo::{Kind, Repo};
 use crate::store::session_repo::{SessionKind, SessionRepo};
 use crate::store::turn_repo::{TurnKind, TurnRepo};
@@ -141,46 +141,43 @@ pub async fn verify(
     sessions: &SessionRepo,
     turns: &TurnRepo,
     tasks: &Tasks,
-    told: &mut (dyn FnMut(Progress) + Send),
+    told: Told<'_>,
 ) -> Result<Verdict, StoreError> {
-    let mut work = Work { verdict: Verdict::default(), refers: BTreeMap::new() };
     let store = sessions.store();
     // Turns are listed after the sessions: a turn is there before its session says so.
     let session_ids = sessions.ids().await?;
     let turn_ids = turns.ids().await?;
-    let mut progress = Progress::new(Stage::Reading, session_ids.len() + turn_ids.len());
-    told(progress);
+    let progress = Progress::new(Stage::Reading, session_ids.len() + turn_ids.len());
+    let (verdict, refers) = (Verdict::default(), BTreeMap::new());
+    let mut work = Work { verdict, refers, tasks, progress, told };
+    (work.told)(progress);
     work.verdict.sessions = session_ids.len() as u64;
-    work.read(sessions, session_ids, tasks, &mut progress, told).await?;
+    work.read(sessions, session_ids).await?;
     work.verdict.turns = turn_ids.len() as u64;
     let there: BTreeSet<_> = turn_ids.iter().cloned().collect();
-    work.read(turns, turn_ids, tasks, &mut progress, told).await?;
+    work.read(turns, turn_ids).await?;
     work.read_removed(sessions, turns).await?;
     for kind in [LogKind::Session, LogKind::Turn] {
         let misplaced = store.strays(kind).await?.misplaced;
         work.verdict.faults.extend(misplaced.into_iter().map(Fault::Misplaced));
     }
     work.follow(&there)?;
-    told(Progress::new(Stage::Checking, 0));
+    (work.told)(Progress::new(Stage::Checking, 0));
     work.verdict.faults.extend(store.check().await?.into_iter().map(Fault::Store));
     Ok(work.verdict)
 }
 
 /// What was found so far.
-struct Work {
+struct Work<'a> {
     verdict: Verdict,
     refers: BTreeMap<LogId, Refers>,
+    tasks: &'a Tasks,
+    progress: Progress,
+    told: Told<'a>,
 }
 
-impl Work {
-    async fn read<K: Refer>(
-        &mut self,
-        repo: &Repo<K>,
-        ids: Vec<K::Id>,
-        tasks: &Tasks,
-        progress: &mut Progress,
-        told: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<(), StoreError>
+impl Work<'_> {
+    async fn read<K: Refer>(&mut self, repo: &Repo<K>, ids: Vec<K::Id>) -> Result<(), StoreError>
     where
         K::Id: Clone,
     {
@@ -188,11 +185,11 @@ impl Work {
             let (repo, some) = (repo.clone(), some.to_vec());
             let count = some.len();
             let looks = move || some.iter().map(|id| look(&repo, id)).collect::<Vec<_>>();
-            for found in blocking(tasks, looks).await? {
+            for found in blocking(self.tasks, looks).await? {
                 self.take(found);
             }
-            progress.advance(count);
-            told(*progress);
+            self.progress.advance(count);
+            (self.told)(self.progress);
         }
         Ok(())
     }

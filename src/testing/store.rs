@@ -8,6 +8,8 @@
 
 pub mod contract;
 #[cfg(test)]
+mod converted;
+#[cfg(test)]
 mod coordinated;
 #[cfg(test)]
 mod cuts;

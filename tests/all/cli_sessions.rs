@@ -52,7 +52,7 @@ fn with_sessions(cli: &Cli) -> PathBuf {
 }
 
 /// Writes a session of two answered turns.
-fn with_two_turns(cli: &Cli) {
+pub(crate) fn with_two_turns(cli: &Cli) {
     let session = Log::session(header()).then(appended(1, PREVIOUS_TURN)).then(appended(2, TURN));
     let answered = |id: &str, context: TurnContext| {
         let asks = request_in(&context, 0, "input");

@@ -16,6 +16,7 @@ mod app_start;
 mod app_world;
 mod cli_run;
 mod cli_sessions;
+mod cli_storage;
 mod cli_world;
 mod conformance;
 mod domain_damage;

@@ -6,7 +6,7 @@ use crate::app::Access;
 use crate::app::convert::{Confirmed, ConvertError, Converted, Converter, Damaged};
 use crate::base::sanitize;
 use crate::cli::progress::Bar;
-use crate::cli::report::{Exit, Problem, print};
+use crate::cli::report::{Exit, Problem, count, print};
 use crate::cli::start::{Setting, threads};
 use crate::store::convert::{CopyError, Left};
 use crate::store::format::Format;
@@ -15,6 +15,7 @@ use crate::store::format::Format;
 const NAMED_MAX: usize = 20;
 
 /// What the forms are to be.
+#[derive(Clone, Copy)]
 pub(super) struct Forms {
     /// What is configured.
     pub(super) configured: Format,
@@ -23,18 +24,20 @@ pub(super) struct Forms {
 }
 
 /// Brings everything into another form.
-pub(super) fn convert(setting: Setting, forms: Forms, damaged: Damaged) -> Result<Exit, Problem> {
+pub(super) fn convert(setting: &Setting, forms: Forms, damaged: Damaged) -> Result<Exit, Problem> {
     let Forms { configured, to } = forms;
     let converter = converter(setting)?;
     let mut bar = Bar::new();
-    let converted =
+    let came =
         threads()?.block_on(converter.convert(to, damaged, &mut |progress| bar.show(progress)));
     drop(bar);
-    let (text, exit) = match converted {
+    let (text, exit) = match came {
         Ok(Converted::Done { from, copied }) => {
             let mut text = format!(
-                "{} sessions, {} turns and {} deleted ones are kept as {to} now, and are the same\n",
-                copied.sessions, copied.turns, copied.removed
+                "{}, {} and {} deleted are kept as {to} now, and are the same\n",
+                count(copied.sessions, "session"),
+                count(copied.turns, "turn"),
+                copied.removed
             );
             name_left(&mut text, &copied.left, from);
             text.push_str(&next(from, to, configured));
@@ -86,7 +89,7 @@ fn name_left(text: &mut String, left: &[Left], from: Format) {
 }
 
 /// Lets the old form go.
-pub(super) fn confirm(setting: Setting) -> Result<Exit, Problem> {
+pub(super) fn confirm(setting: &Setting) -> Result<Exit, Problem> {
     let converter = converter(setting)?;
     let confirmed = threads()?.block_on(converter.confirm()).map_err(|error| refused(&error))?;
     let (text, exit) = match confirmed {
@@ -109,7 +112,7 @@ pub(super) fn confirm(setting: Setting) -> Result<Exit, Problem> {
     Ok(exit)
 }
 
-fn converter(setting: Setting) -> Result<Converter, Problem> {
+fn converter(setting: &Setting) -> Result<Converter, Problem> {
     let place = setting.take(Access::Full)?;
     Ok(Converter::new(place, setting.loaded.config.storage))
 }

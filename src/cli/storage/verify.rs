@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::base::sanitize;
 use crate::cli::progress::Bar;
-use crate::cli::report::{Exit, Form, Problem, print};
+use crate::cli::report::{Exit, Form, Problem, count, print};
 use crate::store::error::StoreError;
 use crate::store::verify::{Fault, Verdict};
 
@@ -37,14 +37,14 @@ fn as_text(verdict: &Verdict) -> String {
         let place = sanitize::for_line(&place.to_string()).into_owned();
         writeln!(text, "  {place} ends in a torn write; the next opening sets it aside").ok();
     }
-    writeln!(text, "{sessions} sessions, {turns} turns, {removed} deleted, {records} records").ok();
+    let (sessions, turns) = (count(*sessions, "session"), count(*turns, "turn"));
+    writeln!(text, "{sessions}, {turns}, {removed} deleted, {}", count(*records, "record")).ok();
     if *open > 0 {
-        writeln!(text, "{open} turns have not ended").ok();
+        writeln!(text, "not ended: {}", count(*open, "turn")).ok();
     }
     let found = match faults.len() {
         0 => "all is well".to_owned(),
-        1 => "1 fault".to_owned(),
-        more => format!("{more} faults"),
+        more => count(more as u64, "fault"),
     };
     writeln!(text, "{found}").ok();
     if faults.iter().any(is_damage) {

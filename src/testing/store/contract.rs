@@ -8,11 +8,13 @@
 
 mod cases;
 mod restarts;
+mod upkeep;
 
 use std::sync::Arc;
 
 pub use cases::*;
 pub use restarts::*;
+pub use upkeep::*;
 
 use crate::store::log::{Inspection, LogId, LogKind, Record, Removed};
 use crate::store::seam::{LogStore, LogWriter};
@@ -60,6 +62,9 @@ macro_rules! store_contract {
             what_was_removed_is_read_where_it_is
             nothing_is_restored_over_a_log
             what_is_not_there_is_not_found
+            all_of_a_sound_log_is_had_and_weighed
+            a_removal_is_taken_over_under_its_key
+            nothing_is_wrong_with_what_was_only_written
         );
     };
     (reopens $subject:expr) => {
@@ -76,6 +81,7 @@ macro_rules! store_contract {
             a_damaged_record_is_named_by_its_line
             a_log_without_its_first_record_is_corrupt
             a_damaged_log_is_listed_and_can_be_removed
+            of_a_damaged_log_all_else_is_had
         );
     };
     (@ $subject:expr => $($case:ident)+) => {

@@ -1,0 +1,264 @@
+//! `turnstile storage` with the built program.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use turnstile::testing::folder::{files, tree};
+use turnstile::testing::log::{PREVIOUS_TURN, SESSION, TURN};
+
+use crate::cli_sessions::with_two_turns;
+use crate::cli_world::{Cli, shown};
+
+const FORMS: [&str; 3] = ["jsonl", "jsonl-zst", "sqlite"];
+
+fn configure(cli: &Cli, form: &str) {
+    cli.configure(&format!("[storage]\nformat = \"{form}\"\n"));
+}
+
+/// A session of two turns, and a deleted one.
+fn with_logs() -> Cli {
+    let cli = Cli::new();
+    with_two_turns(&cli);
+    let forked = cli.run(&["sessions", "fork", SESSION]);
+    forked.check_done();
+    cli.run(&["sessions", "rm", forked.out.trim()]).check_done();
+    cli
+}
+
+/// Everything stored there, into this form.
+fn convert(cli: &Cli, form: &str) {
+    let ran = cli.run(&["storage", "convert", "--to", form]);
+    ran.check_done();
+    configure(cli, form);
+}
+
+fn turn_file(cli: &Cli, turn: &str, suffix: &str) -> PathBuf {
+    let mut files = files(&cli.work_dir().join("storage/turns")).into_iter();
+    let named = |file: &PathBuf| file.to_string_lossy().ends_with(&format!("{turn}{suffix}"));
+    files.find(named).expect("it is there")
+}
+
+/// The files of all logs of lines, the removed ones too.
+fn lines(work_dir: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+    let mut all = tree(work_dir);
+    all.retain(|path, _| path.extension().is_some_and(|end| end == "jsonl"));
+    all
+}
+
+fn verified(cli: &Cli) -> Vec<serde_json::Value> {
+    cli.run(&["storage", "verify", "--json"]).json_lines()
+}
+
+#[test]
+fn what_is_well_is_said_to_be_and_nothing_is_changed() {
+    for form in FORMS {
+        let cli = with_logs();
+        convert(&cli, form);
+        let before = tree(&cli.work_dir());
+        let ran = cli.run(&["storage", "verify"]);
+        ran.check_done();
+        assert!(ran.out.contains("1 session, 2 turns, 1 deleted"), "{form}: {}", ran.out);
+        assert!(ran.out.ends_with("all is well\n"), "{form}: {}", ran.out);
+        let [sum] = &verified(&cli)[..] else { panic!("no fault") };
+        assert_eq!(
+            (&sum["sessions"], &sum["turns"], &sum["faults"]),
+            (&1.into(), &2.into(), &0.into())
+        );
+        let stats = cli.run(&["storage", "stats", "--json"]).json_lines();
+        assert_eq!(stats[0]["format"], form);
+        assert_eq!((&stats[0]["sessions"]["logs"], &stats[0]["removed"]), (&1.into(), &1.into()));
+        assert!(stats[0]["turns"]["bytes"].as_u64() > Some(100), "{}", stats[0]);
+        let ran = cli.run(&["storage", "stats"]);
+        ran.check_done();
+        assert!(ran.out.contains(TURN) && ran.out.contains(form), "{}", ran.out);
+        assert!(tree(&cli.work_dir()) == before, "{form}: something was changed");
+    }
+}
+
+#[test]
+fn from_form_to_form_and_back_everything_is_the_same() {
+    let cli = with_logs();
+    let before = lines(&cli.work_dir());
+    let shown_before = cli.run(&["sessions", "show", SESSION, "--json"]).out;
+    let mut from = "jsonl";
+    for to in ["sqlite", "jsonl-zst", "sqlite", "jsonl"] {
+        let ran = cli.run(&["storage", "convert", "--to", to]);
+        ran.check_done();
+        for said in ["1 session, 2 turns and 1 deleted", "storage.format", from, "--confirm"] {
+            assert!(ran.out.contains(said), "{said:?} is not said: {}", ran.out);
+        }
+        // The old form is refused now, and says what to do.
+        let why = format!("set storage.format = \"{to}\"");
+        cli.run(&["sessions", "list"]).check_refused(2, &[&why, "storage convert --to"]);
+        configure(&cli, to);
+        assert_eq!(cli.run(&["sessions", "show", SESSION, "--json"]).out, shown_before);
+        let doctor = cli.run(&["doctor"]).out;
+        assert!(doctor.contains("storage convert --confirm"), "{doctor}");
+        // Nobody converts what may still be needed.
+        let another = FORMS.into_iter().find(|form| *form != to).expect("there are three");
+        let ran = cli.run(&["storage", "convert", "--to", another]);
+        ran.check_refused(1, &["still kept", "--confirm"]);
+        cli.run(&["storage", "convert", "--confirm"]).check_done();
+        let ran = cli.run(&["storage", "convert", "--confirm"]);
+        assert_eq!((ran.code, ran.out.as_str()), (0, "no old form is kept\n"));
+        from = to;
+    }
+    assert_eq!(lines(&cli.work_dir()), before);
+    let deleted = cli.run(&["sessions", "list", "--deleted", "--json"]).json_lines();
+    let id = deleted[0]["sessionId"].as_str().expect("an id").to_owned();
+    cli.run(&["sessions", "restore", &id]).check_done();
+    assert!(!cli.work_dir().join("storage/turnstile.db").exists());
+    assert_eq!(verified(&cli)[0]["sessions"], 2);
+}
+
+#[test]
+fn a_conversion_that_was_broken_off_leaves_the_old_form_in_use_and_goes_on() {
+    let cli = with_logs();
+    convert(&cli, "jsonl-zst");
+    // As if it had been killed after some copies.
+    let storage = cli.work_dir().join("storage");
+    fs::write(storage.join("format"), "jsonl\n").expect("not switched yet");
+    configure(&cli, "jsonl");
+    let copied = turn_file(&cli, PREVIOUS_TURN, ".jsonl.zst");
+    let half = fs::read(&copied).expect("copied");
+    fs::write(&copied, &half[..half.len() - 5]).expect("torn");
+    fs::remove_file(turn_file(&cli, TURN, ".jsonl.zst")).expect("not copied yet");
+    cli.run(&["sessions", "show", SESSION]).check_done();
+    let ran = cli.run(&["storage", "convert", "--confirm"]);
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.out.contains("is not finished") && ran.out.contains("--to jsonl-zst"),
+        "{}",
+        ran.out
+    );
+    let doctor = cli.run(&["doctor"]).out;
+    assert!(doctor.contains("not finished"), "{doctor}");
+    convert(&cli, "jsonl-zst");
+    assert_eq!(verified(&cli)[0]["faults"], 0);
+
+    // Or it is dropped.
+    fs::write(storage.join("format"), "jsonl\n").expect("not switched yet");
+    configure(&cli, "jsonl");
+    let ran = cli.run(&["storage", "convert", "--to", "jsonl"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "what was copied as jsonl-zst is gone again\n"));
+    let left =
+        files(&cli.work_dir()).into_iter().filter(|it| it.extension() == Some("zst".as_ref()));
+    // What was torn is kept, whoever tore it.
+    assert_eq!(left.count(), 0);
+    assert_eq!(verified(&cli)[0]["faults"], 0);
+}
+
+#[test]
+fn what_is_damaged_is_left_only_when_that_is_said_and_then_never_destroyed() {
+    let cli = with_logs();
+    let damaged = turn_file(&cli, PREVIOUS_TURN, ".jsonl");
+    let mut text = fs::read(&damaged).expect("there");
+    text.splice(0..1, *b"x");
+    fs::write(&damaged, &text).expect("damaged");
+    let ran = cli.run(&["storage", "convert", "--to", "sqlite"]);
+    ran.check_refused(1, &["1 damaged", PREVIOUS_TURN, "line 1", "salvage", "--leave-damaged"]);
+    assert_eq!(fs::read(cli.work_dir().join("storage/format")).expect("said"), b"jsonl\n");
+    cli.run(&["sessions", "list"]).check_done();
+    let ran = cli.run(&["storage", "convert", "--to", "sqlite", "--leave-damaged"]);
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""));
+    assert!(
+        ran.out.contains("stay as jsonl only") && ran.out.contains(PREVIOUS_TURN),
+        "{}",
+        ran.out
+    );
+    configure(&cli, "sqlite");
+    let faults = verified(&cli);
+    // The session holds it, and the next turn goes on from it.
+    assert_eq!(faults.iter().filter(|fault| fault["to"] == PREVIOUS_TURN).count(), 3, "{faults:?}");
+    cli.run(&["storage", "convert", "--confirm"]).check_done();
+    assert_eq!(fs::read(&damaged).expect("kept"), text);
+    assert_eq!(lines(&cli.work_dir()).len(), 1);
+}
+
+#[test]
+fn faults_are_named_each_with_its_log_and_the_exit_code_says_that_there_are_some() {
+    let cli = with_logs();
+    fs::remove_file(turn_file(&cli, PREVIOUS_TURN, ".jsonl")).expect("there");
+    let ran = cli.run(&["storage", "verify"]);
+    assert_eq!(ran.code, 1);
+    for said in [
+        format!("session {SESSION} holds turn {PREVIOUS_TURN}, and that is not there"),
+        format!("turn {TURN} goes on from turn {PREVIOUS_TURN}, and that is not there"),
+    ] {
+        assert!(ran.out.contains(&said), "{said:?} is not said: {}", ran.out);
+    }
+    let turn = turn_file(&cli, TURN, ".jsonl");
+    let text = fs::read_to_string(&turn).expect("there");
+    fs::write(&turn, text.replacen("\"ts\":", "\"xx\":", 2)).expect("damaged");
+    let faults = verified(&cli);
+    let corrupt: Vec<_> = faults.iter().filter(|fault| fault["fault"] == "corrupt").collect();
+    let [corrupt] = corrupt[..] else { panic!("{faults:?}") };
+    assert_eq!((&corrupt["id"], &corrupt["line"]), (&TURN.into(), &1.into()));
+    let elsewhere = cli.work_dir().join(format!("storage/turns/{TURN}.jsonl"));
+    fs::rename(&turn, &elsewhere).expect("moved");
+    let ran = cli.run(&["storage", "verify"]);
+    assert!(ran.out.contains(&shown(&elsewhere)) && ran.code == 1, "{}", ran.out);
+}
+
+#[test]
+fn what_a_damage_left_is_saved_in_new_files_and_the_old_ones_stay() {
+    for form in FORMS {
+        let cli = with_logs();
+        convert(&cli, form);
+        damage(&cli, form);
+        let before = tree(&cli.work_dir());
+        let ran = cli.run(&["storage", "salvage", "--to", ".."]);
+        assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{form}: {}", ran.out);
+        let saved = cli.path(&format!("turn-{TURN}.jsonl"));
+        assert!(ran.out.contains("lost: ") && ran.out.contains("events saved"), "{}", ran.out);
+        let text = fs::read_to_string(&saved).expect("saved");
+        let whole = with_logs();
+        let whole = fs::read_to_string(turn_file(&whole, TURN, ".jsonl")).expect("there");
+        let lines: Vec<_> = text.lines().collect();
+        assert!(!lines.is_empty() && lines.len() < whole.lines().count(), "{form}: {text}");
+        assert!(lines.iter().all(|line| whole.lines().any(|it| it == *line)), "{form}: {text}");
+        if form != "jsonl-zst" {
+            assert_eq!(lines.last(), whole.lines().last().as_ref(), "{form}: what is behind it");
+        }
+        assert!(tree(&cli.work_dir()) == before, "{form}: something was changed");
+        // Nothing is replaced.
+        cli.run(&["storage", "salvage", TURN, "--to", ".."]).check_refused(3, &["exists"]);
+        assert_eq!(fs::read_to_string(&saved).expect("kept"), text);
+        // What is whole is saved whole.
+        let ran = cli.run(&["storage", "salvage", SESSION]);
+        ran.check_done();
+        assert!(cli.path(&format!("project/session-{SESSION}.jsonl")).exists());
+        cli.run(&["storage", "salvage", "nothing"]).check_refused(1, &["no session and no turn"]);
+    }
+}
+
+/// Damages the latest turn in the middle, as a device does.
+fn damage(cli: &Cli, form: &str) {
+    if form == "sqlite" {
+        let database = cli.work_dir().join("storage/turnstile.db");
+        let mut bytes = fs::read(&database).expect("there");
+        let answer = format!("model_call_completed\",\"turnId\":\"{TURN}\"");
+        let found = (0..bytes.len()).find(|at| bytes[*at..].starts_with(answer.as_bytes()));
+        bytes[found.expect("it is in the database")..][..3].copy_from_slice(b"\0\0\0");
+        fs::write(&database, &bytes).expect("damaged");
+        return;
+    }
+    let suffix = if form == "jsonl" { ".jsonl" } else { ".jsonl.zst" };
+    let file = turn_file(cli, TURN, suffix);
+    let mut bytes = fs::read(&file).expect("there");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x55;
+    fs::write(&file, &bytes).expect("damaged");
+}
+
+#[test]
+fn without_anything_stored_there_is_nothing_to_look_after() {
+    let cli = Cli::new();
+    for command in ["verify", "stats", "salvage"] {
+        cli.run(&["storage", command]).check_refused(0, &["there is no folder"]);
+    }
+    cli.run(&["storage", "convert"]).check_usage("--to");
+    cli.run(&["storage", "convert", "--to", "tablets"]).check_usage("tablets");
+    cli.run(&["storage", "convert", "--to", "sqlite", "--confirm"]).check_usage("--confirm");
+}
