@@ -12,7 +12,7 @@ use crate::store::conversion::{self, Conversion, ConversionError};
 use crate::store::convert::{Copied, Copier, CopyError, Left};
 use crate::store::disk::RealDisk;
 use crate::store::error::{IoFailure, StoreError};
-use crate::store::format::{self, Format, FormatError};
+use crate::store::format::{self, Claim, Claimant, Format, FormatError};
 use crate::store::parts::Parts;
 use crate::store::progress::Told;
 use crate::store::seam::SyncMode;
@@ -174,11 +174,17 @@ impl Converter {
     }
 
     /// From here on the new form is in use.
-    fn switch(&self, from: Format, to: Format, copied: &Copied) -> Result<(), IoFailure> {
+    fn switch(&self, from: Format, to: Format, copied: &Copied) -> Result<(), ConvertError> {
         let dir = self.place.dir();
         let left = copied.left.iter().map(|left| left.name.clone()).collect();
         Conversion { from, to, left }.write(&RealDisk, dir)?;
-        format::say(&RealDisk, dir, to, SyncMode::Always, std::process::id())
+        let claim = Claim {
+            asked: to,
+            claimant: Claimant::Holder,
+            sync: SyncMode::Always,
+            process: std::process::id(),
+        };
+        Ok(claim.say(&RealDisk, dir)?)
     }
 
     async fn copy(&self, to: Format, told: Told<'_>) -> Result<Copied, CopyError> {
