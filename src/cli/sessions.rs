@@ -340,6 +340,7 @@ fn code_of(error: &StoreError) -> Exit {
         | StoreError::Damaged { .. }
         | StoreError::Poisoned { .. }
         | StoreError::Stalled { .. }
+        | StoreError::WriterLost(_)
         | StoreError::LockLost(_)
         | StoreError::Io(_) => Exit::Disk,
     }
