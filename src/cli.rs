@@ -7,6 +7,7 @@ mod doctor;
 mod report;
 mod run;
 mod sessions;
+mod stalled;
 mod start;
 
 use std::process::ExitCode;
