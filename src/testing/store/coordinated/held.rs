@@ -1,9 +1,12 @@
 //! What is held, by what keeps the disk from taking it.
 
 use std::fs;
+use std::io;
+use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt as _;
 
+use crate::store::coordinate::Stall;
 use crate::store::error::StoreError;
 use crate::store::seam::{Durability, LogStore as _};
 use crate::testing::disk::{Call, EIO, ENOSPC, Fault, Plan};
@@ -126,4 +129,48 @@ async fn flushes_that_share_a_barrier_share_its_failure() {
     }
     store.flush(None).await.expect("the third is well");
     assert_eq!(script.flushes(), 3);
+}
+
+/// What was told to the log of the program.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Told {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("nobody panics").write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Told {
+    fn lines_with(&self, text: &str) -> usize {
+        let told = self.0.lock().expect("nobody panics");
+        String::from_utf8_lossy(&told).lines().filter(|line| line.contains(text)).count()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_of_the_program_tells_of_a_stall_once_and_of_what_became_of_it() {
+    let told = Told::default();
+    let writer = told.clone();
+    let log = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+    let _log = tracing::subscriber::set_default(log);
+    let home = Home::new();
+    let store = coordinated(&home);
+    let writer = created(&store, 0).await;
+    home.disk.fail(always(Call::Write, Fault::Error(ENOSPC)));
+    let appended = append(writer, 1);
+    let mut followed = store.follow_stalls();
+    let tried = |stalls: &Vec<Stall>| stalls.iter().any(|stall| stall.tries == 3);
+    followed.wait_for(tried).await.expect("the store is there");
+    assert_eq!(told.lines_with("what is to be written is held"), 1);
+    assert_eq!(store.give_up().len(), 1);
+    ended(appended).await.1.expect_err("it is given up");
+    assert_eq!(told.lines_with("what was held is given up"), 1);
+    assert_eq!(told.lines_with("No space left on device"), 2);
+    let content = String::from_utf8_lossy(record(1).as_bytes()).into_owned();
+    assert_eq!(told.lines_with(&content), 0, "nothing of what was said");
 }
