@@ -8,6 +8,7 @@ mod progress;
 mod report;
 mod run;
 mod sessions;
+mod stalled;
 mod start;
 mod storage;
 

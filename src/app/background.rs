@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
 
 use crate::agents::choice::Chosen;
 use crate::app::graph::chosen_of;
@@ -17,6 +17,7 @@ use crate::base::id::SessionId;
 use crate::models::registry::{Choice, LOCAL_WAIT, LocalServer, Why};
 use crate::sessions::index::IndexChange;
 use crate::sessions::trouble::Trouble;
+use crate::store::coordinate::Stall;
 use crate::store::log::SetAside;
 
 /// What the session layer tells, and what of it has been told on.
@@ -45,8 +46,12 @@ impl App {
         };
         let app = self.clone();
         self.spawn(async move { app.tell_changes(feed).await });
-        let app = self.clone();
-        self.spawn(async move { app.tell_stalls().await });
+        let (app, mut stalls) = (self.clone(), self.follow_stalls());
+        // What is stalled already is news too.
+        if !stalls.borrow().is_empty() {
+            stalls.mark_changed();
+        }
+        self.spawn(async move { app.tell_stalls(stalls).await });
         let app = self.clone();
         self.spawn(async move { app.read_sessions().await });
         let app = self.clone();
@@ -90,9 +95,14 @@ impl App {
         }
     }
 
-    async fn tell_stalls(&self) {
+    /// Follows what the disk has not taken.
+    #[must_use]
+    pub fn follow_stalls(&self) -> watch::Receiver<Vec<Stall>> {
+        self.graph.storage.coordinator.follow_stalls()
+    }
+
+    async fn tell_stalls(&self, mut stalls: watch::Receiver<Vec<Stall>>) {
         let ending = self.graph.tasks.cancel_token().clone();
-        let mut stalls = self.graph.storage.coordinator.follow_stalls();
         loop {
             tokio::select! {
                 biased;

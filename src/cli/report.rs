@@ -95,11 +95,16 @@ impl Problem {
 
 /// Says what kept a command from being done; gives the code to end with.
 pub(super) fn tell(problem: &Problem) -> ExitCode {
+    say(&problem.text);
+    ExitCode::from(problem.exit.code())
+}
+
+/// Says something beside what was asked for.
+pub(super) fn say(text: &str) {
     let mut err = std::io::stderr();
-    let text = shown(&problem.text, err.is_terminal());
+    let text = shown(text, err.is_terminal());
     // Nobody reading it is no further error.
     writeln!(err, "turnstile: {text}").ok();
-    ExitCode::from(problem.exit.code())
 }
 
 /// Prints an answer with a line end: to a terminal as [`readable`], to a program as it is.

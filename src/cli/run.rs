@@ -3,9 +3,12 @@
 use std::io::Read as _;
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::app::{Access, App};
 use crate::cli::args::{Common, Run};
 use crate::cli::report::{Exit, Form, Problem, print, print_answer};
+use crate::cli::stalled::{attended, interrupt};
 use crate::cli::start::{Setting, problem, threads};
 use crate::domain::agent::RequestedAgent;
 use crate::domain::message::UserMessage;
@@ -89,21 +92,20 @@ async fn answer(app: &App, turn: HeadlessTurn, form: Form) -> Result<Exit, Probl
     let runtime = &app.graph().runtime;
     let run = start_headless(runtime, turn, stop.clone()).await;
     let run = run.map_err(|error| not_created(&error))?;
+    let interrupted = CancellationToken::new();
     let on_interrupt = async {
-        // Without a handler for the signal, the signal ends the process as it always did.
-        if tokio::signal::ctrl_c().await.is_err() {
-            return std::future::pending().await;
-        }
+        interrupt().await;
         stop.stop(Some("interrupted by a person"));
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        // The end of the turn does not wait for a disk that takes nothing.
+        interrupted.cancel();
+        interrupt().await;
+        drop(app.hold_nothing());
     };
     tokio::select! {
         biased;
         // Who interrupts a second time does not wait for the turn, which is then left interrupted.
         () = on_interrupt => Ok(Exit::Interrupted),
-        ended = follow(app, run, form) => ended,
+        ended = attended(app, &interrupted, follow(app, run, form)) => ended,
     }
 }
 

@@ -13,6 +13,7 @@ use crate::cli::args::{Common, Sessions};
 use crate::cli::report::{Exit, Form, Problem, print, readable, tell};
 use crate::cli::run::{not_advanced, not_created};
 use crate::cli::sessions::gc::{Fate, gc};
+use crate::cli::stalled::attended_or_interrupted;
 use crate::cli::start::{Setting, problem, threads};
 use crate::domain::session::entry::{LatestTurnStatus, SessionIndexEntry};
 use crate::domain::session::state::SessionState;
@@ -42,33 +43,35 @@ pub(super) fn sessions(common: &Common, sessions: &Sessions) -> Result<Exit, Pro
     let place = setting.take(access)?;
     threads()?.block_on(async {
         let (app, _notices) = setting.start(place).map_err(|error| problem(&error))?;
-        let done = match sessions {
-            Sessions::List { json, deleted: true, .. } => {
-                deleted::list(&app, Form::of(*json)).await
-            }
-            Sessions::List { all, json, deleted: false } => {
-                let listed = if *all { Listed::All } else { Listed::NotArchived };
-                list(&app, listed, Form::of(*json)).await
-            }
-            Sessions::Show { id, json } => {
-                show(&app, &SessionId::from(id.as_str()), Form::of(*json)).await
-            }
-            Sessions::Rename { id, title } => rename(&app, id, title).await,
-            Sessions::Archive { ids, undo } => {
-                let place = if *undo { Place::List } else { Place::Archive };
-                archive(&app, ids, place).await
-            }
-            Sessions::Fork { id, at } => fork(&app, id, at.as_deref()).await,
-            Sessions::Gc { yes, json } => {
-                let fate = if *yes { Fate::Destroyed } else { Fate::Named };
-                gc(&app, fate, Form::of(*json)).await
-            }
-            Sessions::Rm { ids, json } => remove(&app, ids, Form::of(*json)).await,
-            Sessions::Restore { ids, json } => deleted::restore(&app, ids, Form::of(*json)).await,
-        };
+        let done = attended_or_interrupted(&app, act(&app, sessions)).await;
         let left = app.shut_down().await.map_err(|error| Problem::of(Exit::Disk, &error));
         done.and_then(|exit| left.map(|()| exit))
     })
+}
+
+async fn act(app: &App, sessions: &Sessions) -> Result<Exit, Problem> {
+    match sessions {
+        Sessions::List { json, deleted: true, .. } => deleted::list(app, Form::of(*json)).await,
+        Sessions::List { all, json, deleted: false } => {
+            let listed = if *all { Listed::All } else { Listed::NotArchived };
+            list(app, listed, Form::of(*json)).await
+        }
+        Sessions::Show { id, json } => {
+            show(app, &SessionId::from(id.as_str()), Form::of(*json)).await
+        }
+        Sessions::Rename { id, title } => rename(app, id, title).await,
+        Sessions::Archive { ids, undo } => {
+            let place = if *undo { Place::List } else { Place::Archive };
+            archive(app, ids, place).await
+        }
+        Sessions::Fork { id, at } => fork(app, id, at.as_deref()).await,
+        Sessions::Gc { yes, json } => {
+            let fate = if *yes { Fate::Destroyed } else { Fate::Named };
+            gc(app, fate, Form::of(*json)).await
+        }
+        Sessions::Rm { ids, json } => remove(app, ids, Form::of(*json)).await,
+        Sessions::Restore { ids, json } => deleted::restore(app, ids, Form::of(*json)).await,
+    }
 }
 
 /// Which sessions are listed.
@@ -340,6 +343,7 @@ fn code_of(error: &StoreError) -> Exit {
         | StoreError::Damaged { .. }
         | StoreError::Poisoned { .. }
         | StoreError::Stalled { .. }
+        | StoreError::WriterLost(_)
         | StoreError::LockLost(_)
         | StoreError::Io(_) => Exit::Disk,
     }

@@ -14,7 +14,7 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use crate::base::tasks::Tasks;
 use crate::store::coordinate::board::Board;
-use crate::store::coordinate::lane::Lane;
+use crate::store::coordinate::lane::{Around, Lane};
 use crate::store::error::{FlushError, Place, StoreError};
 use crate::store::log::{
     Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, Snapshot, Strays,
@@ -30,7 +30,7 @@ pub struct Coordinator(Arc<Inner>);
 
 struct Inner {
     store: Arc<dyn LogStore>,
-    tasks: Tasks,
+    around: Around,
     board: Board,
     lanes: Mutex<HashMap<LogId, Arc<Lane>>>,
     barrier: AsyncMutex<Barrier>,
@@ -45,11 +45,13 @@ struct Barrier {
 }
 
 impl Coordinator {
-    /// A coordinator over `store`; `tasks` owns its writing.
+    /// A coordinator over `store`; `tasks` owns its writing, and when they are told to end nothing is
+    /// held any longer.
     #[must_use]
     pub fn new(store: Arc<dyn LogStore>, tasks: Tasks) -> Self {
         let (board, lanes) = (Board::default(), Mutex::default());
-        Self(Arc::new(Inner { store, tasks, board, lanes, barrier: AsyncMutex::default() }))
+        let around = Around { ending: tasks.cancel_token().child_token(), tasks };
+        Self(Arc::new(Inner { store, around, board, lanes, barrier: AsyncMutex::default() }))
     }
 
     /// What the disk has not taken, and every change of that.
@@ -68,6 +70,15 @@ impl Coordinator {
     #[must_use]
     pub fn give_up(&self) -> Vec<StoreError> {
         self.0.all_of(None).iter().filter_map(|lane| lane.give_up()).collect()
+    }
+
+    /// Gives up everything that is held, and from now on whatever the disk does not take at once: nobody
+    /// is there any more who could ask for it. What it takes is written as before. Gives what was held.
+    #[must_use]
+    pub fn end(&self) -> Vec<StoreError> {
+        let given_up = self.give_up();
+        self.0.around.ending.cancel();
+        given_up
     }
 }
 
@@ -94,7 +105,7 @@ impl Inner {
         let log = writer.log().clone();
         let path = self.store.locate(&log).map(|location| location.path);
         let place = Place { log, path };
-        let lane = Lane::new(place, writer, self.board.clone(), self.tasks.clone());
+        let lane = Lane::new(place, writer, self.board.clone(), self.around.clone());
         self.lanes().insert(lane.log().clone(), Arc::clone(&lane));
         Box::new(Writer(lane))
     }

@@ -109,6 +109,13 @@ pub enum Corruption {
     Session(#[from] SessionRefusal),
 }
 
+impl Corruption {
+    /// Whether nothing is wrong but that there was no memory for it.
+    fn is_for_want_of_memory(&self) -> bool {
+        matches!(self, Self::Frame { why: FrameFault::NoMemory { .. }, .. })
+    }
+}
+
 /// What a file is that should be the database of this program, and what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
@@ -245,9 +252,11 @@ pub enum StoreError {
     /// The lock on the work directory is not ours any more; nothing was written.
     #[error("the lock {} was replaced by another program; end one of the two", .0.display())]
     LockLost(PathBuf),
-    /// The disk did not take what was to be written, and nobody waits for that any longer. It is not
-    /// written.
-    #[error("{records} records of {place} are not written: {cause}")]
+    /// The disk did not take what was to be written.
+    #[error(
+        "{} of {place} not written: {cause}; see to that, then do it again",
+        records_are(*records)
+    )]
     Stalled {
         /// Which log.
         place: Place,
@@ -256,12 +265,26 @@ pub enum StoreError {
         /// What the disk said last.
         cause: Box<StoreError>,
     },
+    /// Whoever wrote the log failed in the middle of it: a fault of this program. What was being
+    /// written may be there or not. The log is free.
+    #[error(
+        "{0} was being written when that failed, and may lack the last of it: a fault of this \
+         program, which its log tells; open it again"
+    )]
+    WriterLost(Place),
     /// The system refused; nothing was changed.
     #[error(transparent)]
     Io(#[from] IoFailure),
     /// The program is ending.
     #[error(transparent)]
     Ending(#[from] Ending),
+}
+
+fn records_are(records: usize) -> String {
+    match records {
+        1 => "1 record".to_owned(),
+        _ => format!("{records} records"),
+    }
 }
 
 /// Why the disk did not take what was to be written; the same may be given again.
@@ -302,26 +325,37 @@ impl StoreError {
         }
     }
 
-    /// What is wrong with the disk, if a batch was not written for that reason.
+    /// What is wrong with the disk, if a batch was not written for that reason and the same may be
+    /// given again.
     #[must_use]
     pub fn trouble(&self) -> Option<Trouble> {
         match self {
             Self::Io(failure) | Self::Poisoned { cause: failure, .. } => Some(failure.trouble()),
+            Self::Stalled { cause, .. } => cause.trouble(),
+            // What was taken away can be put back, and of two programs one can end.
+            Self::NotFound(_)
+            | Self::LockLost(_)
+            | Self::Unsupported { found: Unsupported::Replaced, .. } => Some(Trouble::Other),
+            Self::Refused { why, .. } => why.is_for_want_of_memory().then_some(Trouble::Other),
             Self::Id(_)
-            | Self::NotFound(_)
             | Self::AlreadyExists(_)
             | Self::AlreadyOwned(_)
             | Self::NoFirstRecord(_)
             | Self::Corrupt { .. }
-            | Self::Refused { .. }
             | Self::LiveTurnOpen(_)
             | Self::Torn { .. }
             | Self::Changed { .. }
-            | Self::LockLost(_)
-            | Self::Stalled { .. }
             | Self::Overtaken { .. }
-            | Self::Unsupported { .. }
+            | Self::Unsupported {
+                found:
+                    Unsupported::NoDatabase
+                    | Unsupported::Foreign(_)
+                    | Unsupported::Version(_)
+                    | Unsupported::Unshared,
+                ..
+            }
             | Self::Damaged { .. }
+            | Self::WriterLost(_)
             | Self::Ending(_) => None,
         }
     }

@@ -74,5 +74,6 @@ mod sessions_send;
 mod sessions_stop;
 mod sessions_titles;
 mod simulation;
+mod stalled;
 mod store_foreign;
 mod store_format;

@@ -56,13 +56,14 @@ impl Board {
         });
     }
 
-    /// Another one asks for a barrier; gives its number, from 1.
+    /// Another one asks for a barrier; gives its number, from 1. Whoever counts it sees what was written
+    /// before it.
     pub(super) fn ticket(&self) -> u64 {
-        self.tickets.fetch_add(1, Ordering::Relaxed) + 1
+        self.tickets.fetch_add(1, Ordering::AcqRel) + 1
     }
 
     /// How many have asked.
     pub(super) fn tickets(&self) -> u64 {
-        self.tickets.load(Ordering::Relaxed)
+        self.tickets.load(Ordering::Acquire)
     }
 }

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::base::tasks::Tasks;
 use crate::store::coordinate::board::{Board, Stall};
-use crate::store::error::{Ending, Place, StoreError, Trouble};
+use crate::store::error::{Place, StoreError, Trouble};
 use crate::store::log::{LogId, Record, Revision};
 use crate::store::seam::{Durability, LogWriter};
 
@@ -24,7 +25,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 pub(super) struct Lane {
     place: Place,
     board: Board,
-    tasks: Tasks,
+    around: Around,
     state: Mutex<State>,
     /// How often something was tried, and whether it was written or not.
     tries: watch::Sender<u64>,
@@ -32,10 +33,17 @@ pub(super) struct Lane {
     asked: Notify,
 }
 
+/// What all lanes share.
+#[derive(Clone)]
+pub(super) struct Around {
+    /// Who does the writing.
+    pub(super) tasks: Tasks,
+    /// From when on nothing is held: whoever could say what is to become of it is gone.
+    pub(super) ending: CancellationToken,
+}
+
 struct State {
-    /// None while it is at work, and once the log is free.
-    writer: Option<Box<dyn LogWriter>>,
-    owner: Owner,
+    standing: Standing,
     /// How many records are acknowledged.
     records: u64,
     queue: VecDeque<Batch>,
@@ -47,15 +55,19 @@ struct State {
     wanted: Wanted,
 }
 
-/// Who has the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
-    /// A writer that may have more to say.
-    Writer,
-    /// Nobody any more; what waits is still written.
-    Nobody,
-    /// Nobody, and it is free.
+/// Where the writer is. It changes together with the queue, under one lock: the writer rests or the
+/// log is free before anybody hears that the last batch is settled.
+enum Standing {
+    /// Here. Nothing waits.
+    Rests(Box<dyn LogWriter>),
+    /// At work, for somebody who may have more to say.
+    Works,
+    /// At work, for nobody any more: what waits is still written, and then the log is free.
+    Leaves,
+    /// Gone, as it should: the log is free.
     Free,
+    /// Gone: the work broke off. The log is free.
+    Lost,
 }
 
 /// What is to become of a batch that is held.
@@ -67,6 +79,13 @@ enum Wanted {
     Retry,
     /// It is not to be tried any more.
     GiveUp,
+}
+
+/// What becomes of a batch that was held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    Again,
+    GivenUp,
 }
 
 /// Records that belong together, and who waits for them.
@@ -83,19 +102,12 @@ struct Joined {
     durability: Durability,
 }
 
-/// The work on a queue. Should it break off, nobody waits for it any longer.
-struct AtWork<'a>(&'a Lane);
-
-impl Drop for AtWork<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.lock();
-        if state.writer.is_none() {
-            state.owner = Owner::Free;
-            state.left = state.put;
-            // Whoever waits hears that it is over by the end of this.
-            state.queue.clear();
-        }
-    }
+/// The work on a queue: it has the writer until nothing waits. Should it break off before, the log is
+/// free, and whoever waits for it is told.
+struct AtWork {
+    lane: Arc<Lane>,
+    /// None as soon as it rests, or is gone.
+    writer: Option<Box<dyn LogWriter>>,
 }
 
 impl Lane {
@@ -103,12 +115,11 @@ impl Lane {
         place: Place,
         writer: Box<dyn LogWriter>,
         board: Board,
-        tasks: Tasks,
+        around: Around,
     ) -> Arc<Self> {
         let state = State {
-            owner: Owner::Writer,
             records: writer.records(),
-            writer: Some(writer),
+            standing: Standing::Rests(writer),
             queue: VecDeque::new(),
             put: 0,
             left: 0,
@@ -116,7 +127,7 @@ impl Lane {
             wanted: Wanted::Patience,
         };
         let (state, tries) = (Mutex::new(state), watch::Sender::default());
-        Arc::new(Self { place, board, tasks, state, tries, asked: Notify::new() })
+        Arc::new(Self { place, board, around, state, tries, asked: Notify::new() })
     }
 
     pub(super) fn log(&self) -> &LogId {
@@ -129,7 +140,10 @@ impl Lane {
 
     /// Whether the log is free and nothing waits.
     pub(super) fn is_over(&self) -> bool {
-        self.lock().owner == Owner::Free
+        match self.lock().standing {
+            Standing::Free | Standing::Lost => true,
+            Standing::Rests(_) | Standing::Works | Standing::Leaves => false,
+        }
     }
 
     /// Returns when the batch is written, or given up. When nobody waits for that any more it is
@@ -141,17 +155,30 @@ impl Lane {
     ) -> Result<Revision, StoreError> {
         self.room().await;
         let (done, heard) = oneshot::channel();
-        let writer = {
+        let rested = {
             let mut state = self.lock();
+            let rested = match std::mem::replace(&mut state.standing, Standing::Works) {
+                Standing::Rests(writer) => Some(writer),
+                Standing::Works => None,
+                gone @ (Standing::Leaves | Standing::Free | Standing::Lost) => {
+                    state.standing = gone;
+                    return Err(self.lost());
+                }
+            };
             state.put += 1;
             state.queue.push_back(Batch { records: batch.to_vec(), durability, done });
-            state.writer.take()
+            rested
         };
-        if let Some(writer) = writer {
-            let lane = Arc::clone(self);
-            drop(self.tasks.spawn("write a log", async move { lane.work(writer).await }));
+        if rested.is_some() {
+            // Made here: should the task never begin, this is dropped all the same.
+            let at_work = AtWork { lane: Arc::clone(self), writer: rested };
+            drop(self.around.tasks.spawn("write a log", at_work.write()));
         }
-        heard.await.unwrap_or(Err(StoreError::Ending(Ending)))
+        heard.await.unwrap_or_else(|_| Err(self.lost()))
+    }
+
+    fn lost(&self) -> StoreError {
+        StoreError::WriterLost(self.place.clone())
     }
 
     /// Waits until what waits is little enough that more may.
@@ -176,7 +203,8 @@ impl Lane {
     /// Returns when what waits now is written or given up.
     ///
     /// # Errors
-    /// [`StoreError::Stalled`] if it was tried from now on and the disk did not take it.
+    /// [`StoreError::Stalled`] if it was tried from now on and the disk did not take it,
+    /// [`StoreError::WriterLost`] if the work on it broke off.
     pub(super) async fn drain(&self) -> Result<(), StoreError> {
         let mut tries = self.tries.subscribe();
         let before = *tries.borrow_and_update();
@@ -185,6 +213,9 @@ impl Lane {
         loop {
             {
                 let state = self.lock();
+                if matches!(state.standing, Standing::Lost) {
+                    return Err(self.lost());
+                }
                 if state.left >= until {
                     return Ok(());
                 }
@@ -202,6 +233,7 @@ impl Lane {
     /// now is tried on.
     pub(super) async fn close(&self) -> Result<(), StoreError> {
         let drained = self.drain().await;
+        // With nothing left to write the writer rests here.
         let writer = self.let_go();
         drained?;
         match writer {
@@ -217,11 +249,12 @@ impl Lane {
 
     fn let_go(&self) -> Option<Box<dyn LogWriter>> {
         let mut state = self.lock();
-        let writer = state.writer.take();
-        state.owner = match (state.owner, &writer) {
-            (Owner::Free, _) | (_, Some(_)) => Owner::Free,
-            (Owner::Writer | Owner::Nobody, None) => Owner::Nobody,
+        let (standing, writer) = match std::mem::replace(&mut state.standing, Standing::Free) {
+            Standing::Rests(writer) => (Standing::Free, Some(writer)),
+            Standing::Works | Standing::Leaves => (Standing::Leaves, None),
+            gone @ (Standing::Free | Standing::Lost) => (gone, None),
         };
+        state.standing = standing;
         writer
     }
 
@@ -233,85 +266,13 @@ impl Lane {
         Some(stalled)
     }
 
-    /// Writes until nothing waits.
-    async fn work(&self, mut writer: Box<dyn LogWriter>) {
-        let _at_work = AtWork(self);
-        let (mut pause, mut tries) = (FIRST_PAUSE, 0);
-        while let Some((mut at_hand, joined)) = self.next(writer) {
-            let written = at_hand.append(&joined.records, joined.durability).await;
-            let records = at_hand.records();
-            writer = at_hand;
-            match written {
-                Err(error) if error.trouble().is_some() => {
-                    tries += 1;
-                    self.hold(&error, pause, tries).await;
-                    pause = pause.saturating_mul(2).min(PAUSE_MAX);
-                }
-                written => {
-                    (pause, tries) = (FIRST_PAUSE, 0);
-                    self.settle(joined.batches, &written, records);
-                }
-            }
-        }
-    }
-
-    /// All that waits; without anything the writer rests, or frees the log.
-    fn next(&self, writer: Box<dyn LogWriter>) -> Option<(Box<dyn LogWriter>, Joined)> {
-        let mut state = self.lock();
-        if state.queue.is_empty() {
-            match state.owner {
-                Owner::Writer => state.writer = Some(writer),
-                Owner::Nobody | Owner::Free => {
-                    state.owner = Owner::Free;
-                    drop(state);
-                    drop(writer);
-                }
-            }
-            return None;
-        }
-        let all = &state.queue;
-        let is_barrier = all.iter().any(|batch| batch.durability == Durability::Barrier);
-        let joined = Joined {
-            batches: all.len(),
-            records: all.iter().flat_map(|batch| batch.records.iter().cloned()).collect(),
-            durability: if is_barrier { Durability::Barrier } else { Durability::Written },
-        };
-        Some((writer, joined))
-    }
-
-    /// What was tried is written, or never will be.
-    fn settle(&self, batches: usize, written: &Result<Revision, StoreError>, records: u64) {
-        let mut state = self.lock();
-        state.records = records;
-        if state.held.take().is_some() {
-            self.board.clear(self.log());
-        }
-        state.wanted = Wanted::Patience;
-        let done: Vec<_> = state.queue.drain(..batches).collect();
-        state.left += done.len() as u64;
-        drop(state);
-        for batch in done {
-            // Nobody waiting for it is no error.
-            batch.done.send(written.clone()).ok();
-        }
-        self.tell();
-    }
-
-    /// Keeps what was not written until it is to be tried again; or gives it up, with all behind it.
-    async fn hold(&self, error: &StoreError, pause: Duration, tries: u32) {
+    /// Keeps what was not written until it is to be tried again or not any more.
+    async fn hold(&self, error: &StoreError, pause: Duration, tries: u32) -> Held {
         let retry_in = (error.trouble() == Some(Trouble::Want)).then_some(pause);
-        self.lock().held = Some(error.clone());
-        let wanted = self.wait(error, retry_in, tries).await;
-        if wanted == Wanted::GiveUp {
-            let (stalled, batches, records) = {
-                let state = self.lock();
-                (state.stalled(&self.place), state.queue.len(), state.records)
-            };
-            self.settle(batches, &Err(stalled.unwrap_or_else(|| error.clone())), records);
+        let before = self.lock().held.replace(error.clone());
+        if before.is_none_or(|before| before.to_string() != error.to_string()) {
+            tracing::warn!(log = %self.log(), %error, "what is to be written is held");
         }
-    }
-
-    async fn wait(&self, error: &StoreError, retry_in: Option<Duration>, tries: u32) -> Wanted {
         let again = async {
             match retry_in {
                 Some(pause) => tokio::time::sleep(pause).await,
@@ -325,8 +286,12 @@ impl Lane {
                 let mut state = self.lock();
                 std::mem::replace(&mut state.wanted, Wanted::Patience)
             };
-            if wanted == Wanted::GiveUp || (told && wanted == Wanted::Retry) {
-                return wanted;
+            if wanted == Wanted::GiveUp || self.around.ending.is_cancelled() {
+                return Held::GivenUp;
+            }
+            // Whoever asked before it was told asked for the try that has just failed.
+            if told && wanted == Wanted::Retry {
+                return Held::Again;
             }
             if !std::mem::replace(&mut told, true) {
                 let (log, why) = (self.log().clone(), error.to_string());
@@ -336,9 +301,11 @@ impl Lane {
             }
             tokio::select! {
                 biased;
-                // Both are safe to drop: a wish stays until it is heard, and time goes on.
+                // All are safe to drop: a token keeps its state, a wish stays until it is heard, and
+                // time goes on.
+                () = self.around.ending.cancelled() => {}
                 () = self.asked.notified() => {}
-                () = &mut again => return Wanted::Retry,
+                () = &mut again => return Held::Again,
             }
         }
     }
@@ -352,7 +319,114 @@ impl Lane {
     }
 }
 
+impl AtWork {
+    /// Writes until nothing waits.
+    async fn write(mut self) {
+        let (mut pause, mut tries) = (FIRST_PAUSE, 0);
+        while let Some(writer) = &mut self.writer {
+            let joined = self.lane.lock().joined();
+            let written = writer.append(&joined.records, joined.durability).await;
+            match written {
+                Err(error) if error.trouble().is_some() => {
+                    tries += 1;
+                    match self.lane.hold(&error, pause, tries).await {
+                        Held::Again => pause = pause.saturating_mul(2).min(PAUSE_MAX),
+                        Held::GivenUp => {
+                            (pause, tries) = (FIRST_PAUSE, 0);
+                            self.give_up(&error);
+                        }
+                    }
+                }
+                written => {
+                    (pause, tries) = (FIRST_PAUSE, 0);
+                    if let Err(error) = &written {
+                        tracing::warn!(log = %self.lane.log(), %error, "a write was refused");
+                    }
+                    self.settle(joined.batches, &written);
+                }
+            }
+        }
+    }
+
+    /// Nothing of what waits will be written.
+    fn give_up(&mut self, error: &StoreError) {
+        let (stalled, batches) = {
+            let state = self.lane.lock();
+            (state.stalled(&self.lane.place), state.queue.len())
+        };
+        let stalled = stalled.unwrap_or_else(|| error.clone());
+        tracing::warn!(log = %self.lane.log(), error = %stalled, "what was held is given up");
+        self.settle(batches, &Err(stalled));
+    }
+
+    /// What was tried is written, or never will be. When nothing else waits this is the end of the
+    /// work.
+    fn settle(&mut self, batches: usize, written: &Result<Revision, StoreError>) {
+        let lane = Arc::clone(&self.lane);
+        let mut state = lane.lock();
+        if let Some(writer) = &self.writer {
+            state.records = writer.records();
+        }
+        state.put_down(&lane);
+        let done: Vec<_> = state.queue.drain(..batches).collect();
+        state.left += done.len() as u64;
+        if state.queue.is_empty() {
+            let writer = self.writer.take();
+            state.standing = match std::mem::replace(&mut state.standing, Standing::Free) {
+                Standing::Works => writer.map_or(Standing::Free, Standing::Rests),
+                // The writer goes before anybody can see that the log is free.
+                Standing::Leaves | Standing::Rests(_) | Standing::Free | Standing::Lost => {
+                    drop(writer);
+                    Standing::Free
+                }
+            };
+        }
+        drop(state);
+        for batch in done {
+            // Nobody waiting for it is no error.
+            batch.done.send(written.clone()).ok();
+        }
+        lane.tell();
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        let Some(writer) = self.writer.take() else { return };
+        let mut state = self.lane.lock();
+        drop(writer);
+        state.standing = Standing::Lost;
+        state.put_down(&self.lane);
+        state.left = state.put;
+        let lost = std::mem::take(&mut state.queue);
+        drop(state);
+        for batch in lost {
+            batch.done.send(Err(self.lane.lost())).ok();
+        }
+        self.lane.tell();
+    }
+}
+
 impl State {
+    /// All that waits.
+    fn joined(&self) -> Joined {
+        let all = &self.queue;
+        let is_barrier = all.iter().any(|batch| batch.durability == Durability::Barrier);
+        Joined {
+            batches: all.len(),
+            records: all.iter().flat_map(|batch| batch.records.iter().cloned()).collect(),
+            durability: if is_barrier { Durability::Barrier } else { Durability::Written },
+        }
+    }
+
+    /// Nothing is held any more.
+    fn put_down(&mut self, lane: &Lane) {
+        self.wanted = Wanted::Patience;
+        if self.held.take().is_some() {
+            lane.board.clear(lane.log());
+        }
+    }
+
     fn waiting_bytes(&self) -> usize {
         let records = self.queue.iter().flat_map(|batch| &batch.records);
         records.map(|record| record.as_bytes().len()).sum()

@@ -1,6 +1,10 @@
 //! The coordinator: order, joining, what it keeps of what the disk does not take, and when it gives
 //! that up.
 
+mod endings;
+mod held;
+mod races;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,14 +13,15 @@ use tokio::task::JoinHandle;
 use crate::base::tasks::{Ended, Tasks};
 use crate::store::coordinate::{Coordinator, Stall};
 use crate::store::error::StoreError;
-use crate::store::jsonl::Options;
+use crate::store::jsonl::{Encoding, Options};
 use crate::store::log::{LogKind, Record};
 use crate::store::seam::{Durability, LogStore, LogWriter};
+use crate::store::sqlite;
 use crate::testing::disk::{Call, EIO, ENOSPC, Fault, Plan};
 use crate::testing::gate::Gate;
 use crate::testing::store::contract::{Reopens, Subject};
 use crate::testing::store::scripted::ScriptedStore;
-use crate::testing::store::{Home, memory_store, record, records, turn};
+use crate::testing::store::{Home, in_encoding, memory_store, record, records, turn};
 
 impl Subject for Coordinator {
     fn store(&self) -> Arc<dyn LogStore> {
@@ -30,25 +35,51 @@ mod over_memory {
     store_contract!(every Coordinator::new(Arc::new(memory_store()), Tasks::new()));
 }
 
-struct Files(Home);
+/// What a home is to a store.
+#[derive(Clone, Copy)]
+enum Form {
+    Files(Encoding),
+    Database,
+}
 
-impl Subject for Files {
+struct Durable(Home, Form);
+
+impl Subject for Durable {
     fn store(&self) -> Arc<dyn LogStore> {
-        Arc::new(coordinated(&self.0))
+        let Self(home, form) = self;
+        let store: Arc<dyn LogStore> = match form {
+            Form::Files(encoding) => Arc::new(home.store(in_encoding(*encoding))),
+            Form::Database => Arc::new(home.database(sqlite::Options::default())),
+        };
+        Arc::new(Coordinator::new(store, Tasks::new()))
     }
 }
 
-impl Reopens for Files {
+impl Reopens for Durable {
     fn reopened(&self) -> Arc<dyn LogStore> {
         self.store()
     }
 }
 
-mod over_files {
+mod over_lines {
     use super::*;
     use crate::store_contract;
-    store_contract!(every Files(Home::new()));
-    store_contract!(reopens Files(Home::new()));
+    store_contract!(every Durable(Home::new(), Form::Files(Encoding::Lines)));
+    store_contract!(reopens Durable(Home::new(), Form::Files(Encoding::Lines)));
+}
+
+mod over_frames {
+    use super::*;
+    use crate::store_contract;
+    store_contract!(every Durable(Home::new(), Form::Files(Encoding::Frames)));
+    store_contract!(reopens Durable(Home::new(), Form::Files(Encoding::Frames)));
+}
+
+mod over_sqlite {
+    use super::*;
+    use crate::store_contract;
+    store_contract!(every Durable(Home::new(), Form::Database));
+    store_contract!(reopens Durable(Home::new(), Form::Database));
 }
 
 fn coordinated(home: &Home) -> Coordinator {
@@ -178,7 +209,7 @@ async fn a_flush_tries_what_is_held_once_and_says_what_is_not_written() {
     for (number, said) in names.iter().enumerate() {
         let file = home.file(&turn(number));
         let expected = format!(
-            "1 records of {} ({}) are not written: cannot append to {}: ",
+            "1 record of {} ({}) not written: cannot append to {}: ",
             turn(number),
             file.display(),
             file.display()
@@ -249,19 +280,6 @@ async fn a_log_whose_writer_was_dropped_is_free_once_what_waited_is_written() {
     }
     let writer = store.open(&turn(0)).await.expect("it is free");
     assert_eq!((writer.records(), read(&store, 0).await), (2, records(0..2)));
-}
-
-#[tokio::test]
-async fn flushes_at_once_share_one_barrier() {
-    let home = Home::new();
-    let store = coordinated(&home);
-    let mut writer = created(&store, 0).await;
-    writer.append(&[record(1)], Durability::Written).await.expect("written");
-    let syncs = || home.disk.calls().iter().filter(|call| **call == Call::Sync).count();
-    let before = syncs();
-    let flushes = futures_util::future::join_all((0..8).map(|_| store.flush(None)));
-    assert!(flushes.await.iter().all(Result::is_ok));
-    assert_eq!(syncs() - before, 1);
 }
 
 #[tokio::test]

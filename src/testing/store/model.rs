@@ -1,12 +1,15 @@
 //! Random operations on every backend give what a plain model gives.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use crate::base::tasks::Tasks;
 use crate::store::cache::CacheBounds;
+use crate::store::coordinate::Coordinator;
 use crate::store::error::StoreError;
-use crate::store::jsonl::Options;
+use crate::store::jsonl::{Encoding, Options};
 use crate::store::log::{LogId, LogKind, Record, Removed};
 use crate::store::seam::{Durability, LogStore, LogWriter, SyncMode};
 use crate::store::sqlite;
@@ -330,6 +333,8 @@ proptest! {
             }
             let options = sqlite::Options { sync: SyncMode::Never, cache };
             check(Home::new().database(options), &ops).await;
+            let files = Home::new().store(Options { cache, ..in_encoding(Encoding::Frames) });
+            check(Coordinator::new(Arc::new(files), Tasks::new()), &ops).await;
         });
     }
 }

@@ -1,4 +1,4 @@
-//! A store that stops where a test says, fails where it says, and counts what is read.
+//! A store that stops where a test says, fails where it says, and counts what is read and flushed.
 
 use std::fmt;
 use std::io;
@@ -56,6 +56,11 @@ pub enum Change<'a> {
 struct Script {
     stops: Vec<(String, Gate)>,
     failures: Vec<String>,
+    panics: Vec<String>,
+    flush_stops: Vec<Gate>,
+    flush_failures: Vec<FlushError>,
+    flushes: usize,
+    closes: usize,
     reads: Vec<LogId>,
     batches: Vec<(Vec<Record>, Durability)>,
 }
@@ -84,6 +89,37 @@ impl ScriptedStore {
     /// The next batch with a record that holds `text` is not appended: the device is full.
     pub fn fail_at(&self, text: &str) {
         self.script().failures.push(text.to_owned());
+    }
+
+    /// The next batch with a record that holds `text` is not appended: whoever was to do it panics.
+    /// A failure at the same text comes first.
+    pub fn panic_at(&self, text: &str) {
+        self.script().panics.push(text.to_owned());
+    }
+
+    /// The next flush begins once this gate is open.
+    #[must_use]
+    pub fn stop_before_flush(&self) -> Gate {
+        let gate = Gate::new();
+        self.script().flush_stops.push(gate.clone());
+        gate
+    }
+
+    /// The next flush fails with this.
+    pub fn fail_flush(&self, error: FlushError) {
+        self.script().flush_failures.push(error);
+    }
+
+    /// How many flushes were begun so far.
+    #[must_use]
+    pub fn flushes(&self) -> usize {
+        self.script().flushes
+    }
+
+    /// How many writers were closed so far.
+    #[must_use]
+    pub fn closes(&self) -> usize {
+        self.script().closes
     }
 
     /// The logs that were read so far, each as often as it was read.
@@ -245,6 +281,17 @@ impl LogStore for ScriptedStore {
     }
 
     async fn flush(&self, scope: Option<&LogId>) -> Result<(), FlushError> {
+        let stop = {
+            let mut script = self.script();
+            script.flushes += 1;
+            script.flush_stops.pop()
+        };
+        if let Some(gate) = stop {
+            gate.pass().await;
+        }
+        if let Some(error) = self.script().flush_failures.pop() {
+            return Err(error);
+        }
         self.inner.flush(scope).await
     }
 }
@@ -280,6 +327,8 @@ impl LogWriter for ScriptedWriter {
             let cause = Arc::new(io::Error::from_raw_os_error(ENOSPC));
             return Err(IoFailure { action, path, cause }.into());
         }
+        let panic = ScriptedStore::take(&mut self.store.script().panics, batch, |text| text);
+        assert!(panic.is_none(), "the script says so");
         self.store.script().batches.push((batch.to_vec(), durability));
         self.store.before(self.log(), Change::Append(batch)).await;
         let revision = self.writer.append(batch, durability).await?;
@@ -288,6 +337,7 @@ impl LogWriter for ScriptedWriter {
     }
 
     async fn close(self: Box<Self>) -> Result<(), StoreError> {
+        self.store.script().closes += 1;
         self.writer.close().await
     }
 }
