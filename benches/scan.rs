@@ -1,15 +1,16 @@
-//! The scan at the start: 10,000 sessions against reading the same bytes, and how fast large logs are
-//! read. `cargo bench --bench scan`
+//! The scan at the start: 10,000 sessions in every form against reading their lines, and how fast large
+//! logs are read. `cargo bench --bench scan`
 #![expect(clippy::expect_used, reason = "a bench stops where it cannot measure")]
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use turnstile::base::tasks::Tasks;
+use turnstile::store::format::Format;
 use turnstile::testing::fixture::{Archive, Shape};
-use turnstile::testing::measure::{Goal, Measure, Report, Sample, repeat};
+use turnstile::testing::measure::{Goal, Measure, Report, Sample, files_below, repeat};
 use turnstile::testing::whole;
 
 const SESSIONS: usize = 10_000;
@@ -19,32 +20,50 @@ const TIMES: usize = 7;
 
 fn main() {
     let mut report = Report::new("scan");
-    let (scan, read, _) = measure(SESSIONS, Shape::SMALL);
     report.note("sessions", Measure::Count(SESSIONS as u64));
-    report.note("reading the same bytes", Measure::Time(read.median()));
-    report.note("scan", Measure::Time(scan.median()));
-    let times = Measure::ratio(scan.median(), read.median());
-    report.promise("scan against reading", times, Goal::AtMost(Measure::Times(2.0)));
-    let (scan, read, bytes) = measure(threads(), LARGE);
-    report.note("large logs", Measure::Bytes(bytes));
-    report.note("reading the same bytes", Measure::Time(read.median()));
-    let rate = Measure::rate(bytes, scan.median());
+    let lines = measure(Format::Jsonl, SESSIONS, Shape::SMALL);
+    report.note("reading their lines", Measure::Time(lines.read.median()));
+    for (format, goal) in [(Format::Jsonl, 2.0), (Format::JsonlZst, 3.0), (Format::Sqlite, 3.0)] {
+        let measured = match format {
+            Format::Jsonl => &lines,
+            Format::JsonlZst | Format::Sqlite => &measure(format, SESSIONS, Shape::SMALL),
+        };
+        report.note(&format!("{format}, its files"), Measure::Bytes(measured.bytes));
+        report.note(&format!("{format}, reading its files"), Measure::Time(measured.read.median()));
+        report.note(&format!("{format}, scan"), Measure::Time(measured.scan.median()));
+        let times = Measure::ratio(measured.scan.median(), lines.read.median());
+        let goal = Goal::AtMost(Measure::Times(goal));
+        report.promise(&format!("{format}, scan against reading lines"), times, goal);
+    }
+    let large = measure(Format::Jsonl, threads(), LARGE);
+    report.note("large logs", Measure::Bytes(large.bytes));
+    report.note("reading the same bytes", Measure::Time(large.read.median()));
+    let rate = Measure::rate(large.bytes, large.scan.median());
     report.promise("scan of large logs", rate, Goal::AtLeast(Measure::Rate(500.0)));
     report.print();
 }
 
-/// How long the scan of so many sessions takes, how long it takes to read their files with as many
-/// threads, and how many bytes they are.
-fn measure(count: usize, shape: Shape) -> (Sample, Sample, u64) {
+struct Measured {
+    /// How long the scan takes.
+    scan: Sample,
+    /// How long it takes to read the files with as many threads.
+    read: Sample,
+    /// How long the files are.
+    bytes: u64,
+}
+
+fn measure(format: Format, count: usize, shape: Shape) -> Measured {
     let folder = tempfile::tempdir().expect("a folder");
+    let work_dir = whole::work_dir(folder.path());
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let archive = Archive::new(&whole::work_dir(folder.path()), &Tasks::new());
+    let archive = Archive::kept(format, &work_dir, &Tasks::new());
     runtime.block_on(archive.add(count, shape));
-    let mut files = Vec::new();
-    collect(&whole::work_dir(folder.path()).join("storage"), &mut files);
+    drop((archive, runtime));
+    let files = files_below(&work_dir.join("storage"));
     let bytes = files.iter().map(|file| fs::metadata(file).expect("a log").len()).sum();
     let read = repeat(TIMES, || read_all(&files));
-    let (app, _notices) = runtime.block_on(whole::start(folder.path(), whole::GUIDE));
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let (app, _notices) = runtime.block_on(whole::start(folder.path(), &whole::kept(format)));
     let scan = repeat(TIMES, || {
         let read = runtime.block_on(async {
             app.graph().sessions.scan().await.expect("listed");
@@ -52,7 +71,7 @@ fn measure(count: usize, shape: Shape) -> (Sample, Sample, u64) {
         });
         assert_eq!(read, count);
     });
-    (scan, read, bytes)
+    Measured { scan, read, bytes }
 }
 
 fn read_all(files: &[PathBuf]) {
@@ -71,15 +90,4 @@ fn read_all(files: &[PathBuf]) {
 
 fn threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
-}
-
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).expect("a folder of the store").flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            collect(&path, files);
-        } else {
-            files.push(path);
-        }
-    }
 }

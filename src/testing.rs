@@ -3,6 +3,7 @@
 #![expect(clippy::expect_used, reason = "a test stops where its own scenery is wrong")]
 
 pub mod agents;
+pub mod backend;
 pub mod beside;
 pub mod checker;
 pub mod clock;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::{StreamExt as _, stream};
 
 use crate::app::notice::{LoadedTurn, Notice, TurnView};
-use crate::base::clock::{Clock, System, Timestamp};
+use crate::base::clock::{Clock, Timestamp};
 use crate::base::id::{IdForm, IdSource, Ids, SessionId, ToolCallId, TurnId};
 use crate::base::tasks::Tasks;
 use crate::domain::event::{Event, Fact};
@@ -19,13 +19,13 @@ use crate::domain::session::event::{SessionCreated, SessionFact};
 use crate::domain::turn::apply::reduce_turn;
 use crate::domain::turn::event::{ContextRef, TurnContext, TurnFact};
 use crate::store::cache::CacheBounds;
-use crate::store::disk::RealDisk;
-use crate::store::jsonl;
-use crate::store::repo::Repo;
-use crate::store::seam::{LogStore, SyncMode};
+use crate::store::format::Format;
+use crate::store::log::{LogKind, Record};
+use crate::store::repo::{Kind, Repo};
+use crate::store::seam::{Durability, SyncMode};
 use crate::store::session_repo::SessionRepo;
 use crate::store::turn_repo::TurnRepo;
-use crate::store::work_dir::WorkDir;
+use crate::testing::backend::Backend;
 use crate::testing::{fact, session_fact};
 
 /// How many sessions are written at a time.
@@ -34,6 +34,108 @@ const AT_A_TIME: usize = 16;
 const BETWEEN_LOGS: Duration = Duration::from_mins(26);
 /// The first of them: the begin of 2025.
 const FIRST_MS: i64 = 1_735_689_600_000;
+
+/// Room for the sentence with which a text becomes long enough.
+const SENTENCE_BYTES: usize = 256;
+/// What answers are made of. ASCII, so that any length can be cut.
+const WORDS: [&str; 96] = [
+    "the",
+    "watcher",
+    "waits",
+    "for",
+    "an",
+    "event",
+    "that",
+    "came",
+    "**before**",
+    "it",
+    "listened",
+    "listen",
+    "first",
+    "then",
+    "look",
+    "at",
+    "folder",
+    "again",
+    "because",
+    "file",
+    "was",
+    "written",
+    "while",
+    "nobody",
+    "looked",
+    "test",
+    "fails",
+    "one",
+    "time",
+    "in",
+    "ten",
+    "when",
+    "disk",
+    "is",
+    "slow",
+    "`notify`",
+    "reports",
+    "a",
+    "rename",
+    "as",
+    "two",
+    "events",
+    "and",
+    "second",
+    "of",
+    "them",
+    "has",
+    "no",
+    "path",
+    "so",
+    "we",
+    "keep",
+    "last",
+    "known",
+    "name",
+    "beside",
+    "its",
+    "descriptor",
+    "this",
+    "costs",
+    "map",
+    "entry",
+    "each",
+    "which",
+    "bounded",
+    "by",
+    "number",
+    "open",
+    "files",
+    "I'd",
+    "rather",
+    "change",
+    "order",
+    "than",
+    "add",
+    "retry",
+    "there",
+    "are",
+    "three",
+    "callers",
+    "only",
+    "poll",
+    "loop",
+    "needs",
+    "to",
+    "know",
+    "timeout",
+    "stays",
+    "where",
+    "did",
+    "not",
+    "run",
+    "whole",
+    "suite",
+    "yet",
+    "`tests/watch.rs`",
+];
 
 /// What a session is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,25 +169,23 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// The one in `folder`, which nobody else writes.
+    /// The one in `folder`, which nobody else writes, in the form that is the default.
     ///
     /// # Panics
     /// When the folder cannot be used.
     #[must_use]
     pub fn new(folder: &Path, tasks: &Tasks) -> Self {
-        let work_dir = WorkDir::new(folder.to_path_buf()).expect("tests name absolute folders");
-        work_dir.prepare(&RealDisk).expect("the folder can be filled");
-        let system = Arc::new(System::new());
-        let parts = jsonl::Parts {
-            disk: Arc::new(RealDisk),
-            clock: Arc::<System>::clone(&system),
-            entropy: system,
-            tasks: tasks.clone(),
-            lock: None,
-        };
+        Self::kept(Format::default(), folder, tasks)
+    }
+
+    /// The same, whose logs are kept in this form. Whoever opens the folder next lets go of it first.
+    ///
+    /// # Panics
+    /// When the folder cannot be used.
+    #[must_use]
+    pub fn kept(format: Format, folder: &Path, tasks: &Tasks) -> Self {
         // What is made for a test need not survive the loss of power.
-        let options = jsonl::Options { sync: SyncMode::Never, ..jsonl::Options::default() };
-        let store: Arc<dyn LogStore> = Arc::new(jsonl::Store::new(work_dir, parts, options));
+        let store = Backend::Kept(format).logs(folder, SyncMode::Never, tasks);
         Self {
             sessions: Repo::new(Arc::clone(&store), tasks.clone(), CacheBounds::default()),
             turns: Repo::new(store, tasks.clone(), CacheBounds::default()),
@@ -103,14 +203,40 @@ impl Archive {
         written.collect().await
     }
 
+    /// How many bytes all its logs are as lines.
+    ///
+    /// # Panics
+    /// When one cannot be read.
+    pub async fn lines_bytes(&self) -> u64 {
+        let mut bytes = 0;
+        for kind in [LogKind::Session, LogKind::Turn] {
+            let store = self.turns.store();
+            for log in store.list(kind).await.expect("listed") {
+                let text = store.scan(&log).expect("read");
+                bytes += text.lines().map(|line| line.len() as u64 + 1).sum::<u64>();
+            }
+        }
+        bytes
+    }
+
     async fn write(&self, plan: Plan) -> SessionId {
         for (turn, facts) in plan.turn_facts() {
             let events = events(&turn, facts);
-            self.turns.create(&turn, &events).await.expect("a turn is written");
+            write(&self.turns, &turn, &events).await;
         }
         let events = events(&plan.session, plan.session_facts());
-        self.sessions.create(&plan.session, &events).await.expect("a session is written");
+        write(&self.sessions, &plan.session, &events).await;
         plan.session
+    }
+}
+
+/// Writes a log as it came to be: event by event.
+async fn write<K: Kind>(repo: &Repo<K>, id: &K::Id, events: &[Event<K::Fact>]) {
+    let (first, rest) = events.split_at(1);
+    let mut log = repo.create(id, first).await.expect("a log is begun");
+    for event in rest {
+        let event = std::slice::from_ref(event);
+        log.append(event, Durability::Written).await.expect("an event is written");
     }
 }
 
@@ -140,6 +266,16 @@ pub fn opened(shape: Shape) -> Vec<Notice> {
         Notice::SessionOpened { session: session.clone(), state: Ok(Arc::new(state)) },
         Notice::TurnsLoaded { session, turns, left: 0 },
     ]
+}
+
+/// Records that each say so many bytes of something else.
+///
+/// # Panics
+/// Never: they are objects.
+#[must_use]
+pub fn records(count: usize, text_bytes: usize) -> Vec<Record> {
+    let line = |seed| serde_json::json!({"type": "x", "text": prose(text_bytes, seed)}).to_string();
+    (0..).take(count).map(|seed| Record::new(line(seed)).expect("an object")).collect()
 }
 
 /// A clock that moves on whenever it is looked at.
@@ -223,17 +359,43 @@ impl Plan {
         }
         let last = self.shape.calls as u64;
         facts.push(fact::request_in(context, last, &refs));
-        facts.push(fact::answer(last, &prose(self.shape.answer_bytes)));
+        let seed = (self.number * self.shape.turns + seq) as u64;
+        facts.push(fact::answer(last, &prose(self.shape.answer_bytes, seed)));
         facts.push(fact::complete());
         facts
     }
 }
 
-/// Paragraphs of a length.
-fn prose(bytes: usize) -> String {
-    let paragraph = "The watcher waits for an event that came **before** it listened; see \
-                     `watch.rs`. Listen first, then look at the folder.\n\n";
-    paragraph.chars().cycle().take(bytes).collect()
+/// Paragraphs of a length, other ones for every seed: what compresses logs finds as little said twice
+/// as in a real answer.
+fn prose(bytes: usize, seed: u64) -> String {
+    let mut choices = Choices(seed);
+    let mut text = String::with_capacity(bytes + SENTENCE_BYTES);
+    while text.len() < bytes {
+        for _ in 0..5 + choices.below(9) {
+            text.push_str(choices.of(&WORDS));
+            text.push(' ');
+        }
+        text.push_str(choices.of(&WORDS));
+        text.push_str(choices.of(&[". ", "; ", ".\n\n", ", see `watch.rs`. "]));
+    }
+    text.truncate(bytes);
+    text
+}
+
+/// Numbers that follow from a seed.
+struct Choices(u64);
+
+impl Choices {
+    fn below(&mut self, count: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        usize::try_from(mixed >> 33).unwrap_or_default() % count
+    }
+
+    fn of<'a>(&mut self, texts: &[&'a str]) -> &'a str {
+        texts.get(self.below(texts.len())).copied().unwrap_or_default()
+    }
 }
 
 /// Facts as the events of a log, each a second after the one before.

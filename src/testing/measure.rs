@@ -3,6 +3,7 @@
 
 use std::fmt::{self, Display};
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -53,6 +54,12 @@ impl Measure {
     pub fn rate(bytes: u64, took: Duration) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
         Self::Rate(bytes as f64 / 1e6 / took.as_secs_f64())
+    }
+
+    /// How many times as many bytes `one` is as `other`.
+    #[must_use]
+    pub fn share(one: u64, other: u64) -> Self {
+        Self::Times(Self::Bytes(one).number() / Self::Bytes(other).number())
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
@@ -175,6 +182,14 @@ pub fn repeat(times: usize, mut work: impl FnMut()) -> Sample {
         clock.elapsed().saturating_sub(began)
     };
     Sample::new((0..times).map(once).collect())
+}
+
+/// All files below a folder.
+#[must_use]
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("the folder is there").flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }
 
 /// The time that the threads of a process, as many as live, have computed; none for this process.

@@ -10,9 +10,16 @@ use crate::app::notice::Notice;
 use crate::app::{Access, App, Startup, WorkPlace};
 use crate::config::environment::{Environment, Flags, Platform};
 use crate::config::layer;
+use crate::store::format::Format;
 
 /// The configuration of a program that asks nobody.
 pub const GUIDE: &str = "[models]\ndefault = \"guide\"\n";
+
+/// The same, for a work directory whose logs are kept in this form.
+#[must_use]
+pub fn kept(format: Format) -> String {
+    format!("{GUIDE}[storage]\nformat = \"{format}\"\n")
+}
 
 /// Starts the program in `folder`, configured by `config`, which should name a model; its work
 /// directory is [`work_dir`]. It does nothing by itself before [`App::begin`].
