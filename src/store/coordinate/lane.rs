@@ -83,18 +83,33 @@ struct Joined {
     durability: Durability,
 }
 
+/// What becomes of a writer that has written.
+enum Next {
+    /// More waits.
+    More(Box<dyn LogWriter>),
+    /// It rests.
+    Rest,
+    /// Nobody has the log, which is free once this is dropped.
+    Free(Box<dyn LogWriter>),
+}
+
 /// The work on a queue. Should it break off, nobody waits for it any longer.
 struct AtWork<'a>(&'a Lane);
+
+impl AtWork<'_> {
+    /// The queue was worked off; whatever the lane is by now is another work's.
+    fn end(self) {
+        std::mem::forget(self);
+    }
+}
 
 impl Drop for AtWork<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
-        if state.writer.is_none() {
-            state.owner = Owner::Free;
-            state.left = state.put;
-            // Whoever waits hears that it is over by the end of this.
-            state.queue.clear();
-        }
+        state.owner = Owner::Free;
+        state.left = state.put;
+        // Whoever waits hears that it is over by the end of this.
+        state.queue.clear();
     }
 }
 
@@ -235,79 +250,80 @@ impl Lane {
 
     /// Writes until nothing waits.
     async fn work(&self, mut writer: Box<dyn LogWriter>) {
-        let _at_work = AtWork(self);
+        let at_work = AtWork(self);
         let (mut pause, mut tries) = (FIRST_PAUSE, 0);
-        while let Some((mut at_hand, joined)) = self.next(writer) {
-            let written = at_hand.append(&joined.records, joined.durability).await;
-            let records = at_hand.records();
-            writer = at_hand;
-            match written {
+        loop {
+            let joined = self.lock().joined();
+            let written = writer.append(&joined.records, joined.durability).await;
+            let settled = match written {
                 Err(error) if error.trouble().is_some() => {
                     tries += 1;
-                    self.hold(&error, pause, tries).await;
-                    pause = pause.saturating_mul(2).min(PAUSE_MAX);
+                    self.hold(error, pause, tries).await
                 }
-                written => {
-                    (pause, tries) = (FIRST_PAUSE, 0);
-                    self.settle(joined.batches, &written, records);
-                }
+                written => Some((joined.batches, written)),
+            };
+            let Some((batches, outcome)) = settled else {
+                pause = pause.saturating_mul(2).min(PAUSE_MAX);
+                continue;
+            };
+            (pause, tries) = (FIRST_PAUSE, 0);
+            match self.settle(batches, &outcome, writer) {
+                Some(at_hand) => writer = at_hand,
+                None => return at_work.end(),
             }
         }
     }
 
-    /// All that waits; without anything the writer rests, or frees the log.
-    fn next(&self, writer: Box<dyn LogWriter>) -> Option<(Box<dyn LogWriter>, Joined)> {
+    /// What was tried is written, or never will be. Gives the writer back if more waits; else it rests,
+    /// or the log is free, before anybody hears of it: who does may close the log at once.
+    fn settle(
+        &self,
+        batches: usize,
+        outcome: &Result<Revision, StoreError>,
+        writer: Box<dyn LogWriter>,
+    ) -> Option<Box<dyn LogWriter>> {
         let mut state = self.lock();
-        if state.queue.is_empty() {
-            match state.owner {
-                Owner::Writer => state.writer = Some(writer),
-                Owner::Nobody | Owner::Free => {
-                    state.owner = Owner::Free;
-                    drop(state);
-                    drop(writer);
-                }
-            }
-            return None;
-        }
-        let all = &state.queue;
-        let is_barrier = all.iter().any(|batch| batch.durability == Durability::Barrier);
-        let joined = Joined {
-            batches: all.len(),
-            records: all.iter().flat_map(|batch| batch.records.iter().cloned()).collect(),
-            durability: if is_barrier { Durability::Barrier } else { Durability::Written },
-        };
-        Some((writer, joined))
-    }
-
-    /// What was tried is written, or never will be.
-    fn settle(&self, batches: usize, written: &Result<Revision, StoreError>, records: u64) {
-        let mut state = self.lock();
-        state.records = records;
+        state.records = writer.records();
         if state.held.take().is_some() {
             self.board.clear(self.log());
         }
         state.wanted = Wanted::Patience;
         let done: Vec<_> = state.queue.drain(..batches).collect();
         state.left += done.len() as u64;
+        let next = state.next(writer);
         drop(state);
+        let more = match next {
+            Next::More(writer) => Some(writer),
+            Next::Rest => None,
+            Next::Free(writer) => {
+                drop(writer);
+                None
+            }
+        };
         for batch in done {
             // Nobody waiting for it is no error.
-            batch.done.send(written.clone()).ok();
+            batch.done.send(outcome.clone()).ok();
         }
         self.tell();
+        more
     }
 
     /// Keeps what was not written until it is to be tried again; or gives it up, with all behind it.
-    async fn hold(&self, error: &StoreError, pause: Duration, tries: u32) {
+    async fn hold(
+        &self,
+        error: StoreError,
+        pause: Duration,
+        tries: u32,
+    ) -> Option<(usize, Result<Revision, StoreError>)> {
         let retry_in = (error.trouble() == Some(Trouble::Want)).then_some(pause);
         self.lock().held = Some(error.clone());
-        let wanted = self.wait(error, retry_in, tries).await;
-        if wanted == Wanted::GiveUp {
-            let (stalled, batches, records) = {
+        match self.wait(&error, retry_in, tries).await {
+            Wanted::Patience | Wanted::Retry => None,
+            Wanted::GiveUp => {
                 let state = self.lock();
-                (state.stalled(&self.place), state.queue.len(), state.records)
-            };
-            self.settle(batches, &Err(stalled.unwrap_or_else(|| error.clone())), records);
+                let stalled = state.stalled(&self.place).unwrap_or(error);
+                Some((state.queue.len(), Err(stalled)))
+            }
         }
     }
 
@@ -353,6 +369,34 @@ impl Lane {
 }
 
 impl State {
+    /// All that waits.
+    fn joined(&self) -> Joined {
+        let all = &self.queue;
+        let is_barrier = all.iter().any(|batch| batch.durability == Durability::Barrier);
+        Joined {
+            batches: all.len(),
+            records: all.iter().flat_map(|batch| batch.records.iter().cloned()).collect(),
+            durability: if is_barrier { Durability::Barrier } else { Durability::Written },
+        }
+    }
+
+    /// Hands the writer on.
+    fn next(&mut self, writer: Box<dyn LogWriter>) -> Next {
+        if !self.queue.is_empty() {
+            return Next::More(writer);
+        }
+        match self.owner {
+            Owner::Writer => {
+                self.writer = Some(writer);
+                Next::Rest
+            }
+            Owner::Nobody | Owner::Free => {
+                self.owner = Owner::Free;
+                Next::Free(writer)
+            }
+        }
+    }
+
     fn waiting_bytes(&self) -> usize {
         let records = self.queue.iter().flat_map(|batch| &batch.records);
         records.map(|record| record.as_bytes().len()).sum()
