@@ -175,13 +175,13 @@ impl Claim {
                     Ok(Some(said)) if said == self.asked => Ok(()),
                     Ok(Some(said)) => Err(said_otherwise(work_dir, said, self.asked)),
                     // What a loss of power left says nothing.
-                    Ok(None) => self.put(disk, &temporary, &path),
+                    Ok(None) => put(disk, &temporary, &path),
                     Err(error) => Err(error),
                 }
             }
             Ok(()) => Ok(()),
             // Not every file system has links.
-            Err(_) => self.put(disk, &temporary, &path),
+            Err(_) => put(disk, &temporary, &path),
         };
         // A rename has taken it away already.
         drop(disk.unlink(&temporary));
@@ -196,7 +196,7 @@ impl Claim {
     pub fn say(self, disk: &dyn Disk, work_dir: &WorkDir) -> Result<(), FormatError> {
         let path = work_dir.format_file();
         let temporary = self.write(disk, &path)?;
-        self.put(disk, &temporary, &path)
+        put(disk, &temporary, &path)
     }
 
     fn write(self, disk: &dyn Disk, path: &Path) -> Result<PathBuf, FormatError> {
@@ -205,11 +205,12 @@ impl Claim {
             .inspect_err(|_| drop(disk.unlink(&temporary)))?;
         Ok(temporary)
     }
+}
 
-    fn put(self, disk: &dyn Disk, temporary: &Path, path: &Path) -> Result<(), FormatError> {
-        let put = disk.rename(temporary, path).map_err(IoFailure::of("replace", path));
-        Ok(put.inspect_err(|_| drop(disk.unlink(temporary)))?)
-    }
+/// Gives what was written the name that counts.
+fn put(disk: &dyn Disk, temporary: &Path, path: &Path) -> Result<(), FormatError> {
+    let put = disk.rename(temporary, path).map_err(IoFailure::of("replace", path));
+    Ok(put.inspect_err(|_| drop(disk.unlink(temporary)))?)
 }
 
 /// The refusal of a form other than the one that somebody said, who may have no log yet.

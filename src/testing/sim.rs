@@ -15,7 +15,6 @@ mod left;
 mod life;
 mod operations;
 mod parts;
-mod seed;
 mod storage;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -28,13 +27,13 @@ use tokio::runtime::Builder;
 use crate::sessions::Options;
 use crate::store::log::{LogId, Record};
 use crate::testing::clock::HandClock;
+use crate::testing::seed::Seed;
 use crate::testing::sim::check::Seen;
 use crate::testing::sim::gates::Gates;
 use crate::testing::sim::left::Shared;
 use crate::testing::sim::life::Life;
 use crate::testing::sim::operations::{OPERATIONS, Operation};
 use crate::testing::sim::parts::{Odds, Runs};
-use crate::testing::sim::seed::Seed;
 use crate::testing::sim::storage::Storage;
 
 /// How many steps a simulation takes: operations, and gates that are opened.

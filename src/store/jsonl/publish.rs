@@ -1,5 +1,6 @@
 //! Giving a finished file its name, if nobody has it: by a hard link, else by a rename that refuses
-//! to replace, else by looking first, under the instance lock.
+//! to replace, else by looking first, under the instance lock. What has a name that counts is renamed
+//! first: of a link, a crash could leave both names.
 
 use std::io;
 use std::path::Path;
@@ -35,18 +36,31 @@ pub(super) fn publish(files: &Files, from: &Path, log: &LogId) -> Result<(), Sto
     Ok(())
 }
 
+/// The same, of a file whose old name counts, too: of both there is always one, also over a crash, as
+/// far as the file system can do that.
+pub(super) fn put_back(files: &Files, from: &Path, log: &LogId) -> Result<(), StoreError> {
+    let path = files.file(log);
+    match files.disk.rename_new(from, &path) {
+        Ok(()) => {}
+        Err(refusal) if is_unable(&refusal) => return publish(files, from, log),
+        Err(error) => return Err(failed(files, log)(error)),
+    }
+    if let Err(error) = files.sync_folder_of(&path) {
+        drop(files.disk.rename(&path, from));
+        return Err(error.into());
+    }
+    Ok(())
+}
+
 fn rename(files: &Files, from: &Path, log: &LogId, refusal: io::Error) -> Result<(), StoreError> {
     let path = files.file(log);
-    let failed = |error| match io::Error::kind(&error) {
-        io::ErrorKind::AlreadyExists => StoreError::AlreadyExists(files.place(log)),
-        _ => IoFailure::of("publish", &path)(error).into(),
-    };
+    let failed = failed(files, log);
     if !is_unable(&refusal) {
         return Err(failed(refusal));
     }
     match files.disk.rename_new(from, &path) {
         Err(refusal) if is_unable(&refusal) => {}
-        renamed => return renamed.map_err(failed),
+        renamed => return renamed.map_err(&failed),
     }
     match files.disk.stat(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -56,6 +70,14 @@ fn rename(files: &Files, from: &Path, log: &LogId, refusal: io::Error) -> Result
     files.disk.rename(from, &path).map_err(failed)?;
     files.unexclusive.store(true, Ordering::Relaxed);
     Ok(())
+}
+
+/// For `map_err`: why the log did not get its name.
+fn failed<'a>(files: &'a Files, log: &'a LogId) -> impl Fn(io::Error) -> StoreError + 'a {
+    move |error| match error.kind() {
+        io::ErrorKind::AlreadyExists => StoreError::AlreadyExists(files.place(log)),
+        _ => IoFailure::of("publish", &files.file(log))(error).into(),
+    }
 }
 
 /// Whether the file system cannot do this at all, as against having failed at it.

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::base::clock::Timestamp;
 use crate::store::atomic;
 use crate::store::destroy;
-use crate::store::disk::{self, EntryKind};
+use crate::store::disk::{self, EntryKind, Stat};
 use crate::store::error::{IoFailure, Place, StoreError};
 use crate::store::jsonl::files::Files;
 use crate::store::jsonl::list::names;
-use crate::store::jsonl::publish::publish;
+use crate::store::jsonl::publish::put_back;
 use crate::store::jsonl::read::{self, Extent};
 use crate::store::log::{Inspection, LogId, LogKind, Removed};
 
@@ -54,7 +54,7 @@ pub(super) fn remove(files: &Files, log: &LogId) -> Result<Removed, StoreError> 
 }
 
 /// What can be restored, oldest removal first. A folder without a note or without its log is what a
-/// crash left, or somebody else's.
+/// crash left, or somebody else's; so is one whose log is back in its place.
 pub(super) fn removed(files: &Files) -> Result<Vec<Removed>, StoreError> {
     let deleted = files.work_dir.deleted();
     let mut all = Vec::new();
@@ -64,7 +64,8 @@ pub(super) fn removed(files: &Files) -> Result<Vec<Removed>, StoreError> {
         let Ok(log) = LogId::new(note.kind, &note.id) else { continue };
         let removed =
             Removed { log, at: note.removed_at, key: name.to_string_lossy().into_owned() };
-        if files.disk.stat(&log_in(files, &removed)).is_ok() {
+        let path = log_in(files, &removed);
+        if files.disk.stat(&path).is_ok() && !is_back(files, &removed.log, &path)? {
             all.push(removed);
         }
     }
@@ -111,7 +112,7 @@ pub(super) fn restore(files: &Files, removed: &Removed) -> Result<(), StoreError
     disk::make_folders(&*files.disk, &dated).map_err(IoFailure::of("make the folder", &dated))?;
     let moves = companions(files, log, &folder, &dated)?;
     move_all(files, &moves)?;
-    if let Err(error) = publish(files, &from, log) {
+    if let Err(error) = put_back(files, &from, log) {
         undo(files, &moves);
         return Err(error);
     }
@@ -146,7 +147,7 @@ fn destroy_companions(files: &Files, log: &LogId) -> Result<(), IoFailure> {
     Ok(())
 }
 
-/// Destroys the folders of removals whose log is destroyed. What has another name is somebody else's.
+/// Destroys the folders of removals whose log is destroyed, or back in its place. What has another name is somebody else's.
 pub(super) fn finish(files: &Files) -> Result<(), StoreError> {
     files.check_lock()?;
     let deleted = files.work_dir.deleted();
@@ -155,7 +156,8 @@ pub(super) fn finish(files: &Files) -> Result<(), StoreError> {
         let folder = deleted.join(&name);
         // In this order: one that is being taken out is in the second place once it left the first.
         let (before, after) = (files.file(&log), in_folder(files, &log, &folder));
-        if !is_there(files, &before)? && !is_there(files, &after)? {
+        let is_gone = !is_there(files, &before)? && !is_there(files, &after)?;
+        if is_gone || is_back(files, &log, &after)? {
             destroy::folder(&*files.disk, &folder)?;
         }
     }
@@ -171,10 +173,22 @@ fn log_of(key: &OsStr) -> Option<LogId> {
     LogId::new(kinds.into_iter().find(|it| it.as_str() == kind)?, id).ok()
 }
 
+/// Whether the file of a removal is the log in its place, too: where nothing but links can be had, a
+/// restoration that broke off leaves that.
+fn is_back(files: &Files, log: &LogId, removed: &Path) -> Result<bool, IoFailure> {
+    let Some(removed) = look_at(files, removed)? else { return Ok(false) };
+    let here = look_at(files, &files.file(log))?;
+    Ok(here.is_some_and(|here| (here.device, here.inode) == (removed.device, removed.inode)))
+}
+
 fn is_there(files: &Files, path: &Path) -> Result<bool, IoFailure> {
+    Ok(look_at(files, path)?.is_some())
+}
+
+fn look_at(files: &Files, path: &Path) -> Result<Option<Stat>, IoFailure> {
     match files.disk.stat(path) {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Ok(stat) => Ok(Some(stat)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(IoFailure::of("look at", path)(error)),
     }
 }

@@ -20,7 +20,7 @@ const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// Between these stands what no other making has.
 const TEMPORARY: [&str; 2] = [".turnstile.db.", ".tmp"];
 /// A making that began longer ago than this will not go on: it takes less than a second.
-const MAKING_MAX: Duration = Duration::from_secs(60 * 60);
+const MAKING_MAX: Duration = Duration::from_hours(1);
 
 /// Makes the database at `path`.
 pub(super) fn make(parts: &Parts, path: &Path) -> Result<(), StoreError> {

@@ -23,8 +23,8 @@ use crate::runtime::api::{FindModel, ModelGone};
 use crate::testing::checker::{Says, ScriptedChecker};
 use crate::testing::fact::{json, model, tool};
 use crate::testing::model::{Play, Reply};
+use crate::testing::seed::Seed;
 use crate::testing::sim::gates::Gates;
-use crate::testing::sim::seed::Seed;
 use crate::tools::input::InputError;
 use crate::tools::tool::{Tool, ToolContext, ToolError};
 

@@ -17,9 +17,9 @@ use crate::store::log::{LogId, Record};
 use crate::store::seam::{Durability, LogStore};
 use crate::store::{jsonl, memory};
 use crate::testing::clock::HandClock;
+use crate::testing::seed::Seed;
 use crate::testing::sim::gated::{GatedText, GatedWaiting};
 use crate::testing::sim::gates::Gates;
-use crate::testing::sim::seed::Seed;
 use crate::testing::store::scripted::{Change, ScriptedStore, Watch};
 use crate::testing::store::{CountingEntropy, Home, encoded, in_encoding};
 

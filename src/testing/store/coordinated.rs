@@ -260,6 +260,19 @@ async fn what_is_given_up_is_not_written_and_whoever_waits_is_told() {
     assert_eq!(store.give_up().len(), 0, "nothing is held");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_is_free_once_its_writer_is_closed_or_dropped_with_nothing_under_way() {
+    let store = Coordinator::new(Arc::new(memory_store()), Tasks::new());
+    drop(created(&store, 0).await);
+    for number in 1..3_000 {
+        let mut writer = store.open(&turn(0)).await.expect("free");
+        writer.append(&[record(number)], Durability::Written).await.expect("written");
+        if number % 2 == 0 {
+            writer.close().await.expect("closed");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_log_whose_writer_was_dropped_is_free_once_what_waited_is_written() {
     let (store, script) = scripted();

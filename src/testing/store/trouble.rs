@@ -255,6 +255,40 @@ async fn a_removal_or_restoration_that_fails_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_restoration_that_breaks_off_anywhere_leaves_the_log_in_one_place() {
+    for refusals in [&[][..], &[Call::RenameNew]] {
+        for from in 0.. {
+            let mut run = Run::new();
+            run.create().await.expect("created");
+            drop(run.writer.take());
+            let removed = run.store.remove(&turn(0)).await.expect("removed");
+            for call in refusals {
+                let refused = Plan { only: Some(*call), ..once(0, Fault::Error(ENOSYS)) };
+                run.home.disk.fail(Plan { times: u64::MAX, ..refused });
+            }
+            run.home.disk.fail(Plan { times: u64::MAX, ..once(from, Fault::Error(EIO)) });
+            let went_well = run.store.restore(&removed).await.is_ok();
+            run.home.disk.heal();
+            run.store = run.home.store(Options::default());
+            let here = run.store.list(LogKind::Turn).await.expect("listed").len();
+            let there = run.store.removed().await.expect("listed");
+            assert_eq!(here + there.len(), 1, "call {from}: {there:?}");
+            if let [removed] = &there[..] {
+                run.store.restore(removed).await.expect("the device works");
+            }
+            run.store.finish_destroying().await.expect("the device works");
+            run.check_acked().await;
+            assert_eq!(run.store.removed().await.expect("listed"), [], "call {from}");
+            let links = fs::metadata(run.home.file(&turn(0))).expect("there").nlink();
+            assert_eq!(links, 1, "call {from}");
+            if went_well && from > 20 {
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn who_has_lost_the_lock_writes_nothing_more() {
     let home = Home::new();
     let refused = Plan { only: Some(Call::Lock), ..once(0, Fault::Error(EOPNOTSUPP)) };

@@ -6,7 +6,7 @@ use crate::domain::turn::event::{Decision, ToolResultData};
 use crate::domain::turn::state::{ToolCall, TurnState};
 use crate::sessions::Sessions;
 use crate::sessions::error::SessionError;
-use crate::testing::sim::seed::Seed;
+use crate::testing::seed::Seed;
 
 async fn latest(
     sessions: &Sessions,

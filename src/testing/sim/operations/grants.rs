@@ -3,8 +3,8 @@
 use crate::base::id::SessionId;
 use crate::sessions::Sessions;
 use crate::sessions::error::SessionError;
+use crate::testing::seed::Seed;
 use crate::testing::sim::left::Shared;
-use crate::testing::sim::seed::Seed;
 
 /// Gives a grant, or takes one back that stands.
 pub(super) async fn grant(

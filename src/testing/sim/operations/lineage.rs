@@ -5,8 +5,8 @@ use crate::domain::session::state::SessionState;
 use crate::sessions::Sessions;
 use crate::sessions::error::SessionError;
 use crate::store::log::LogKind;
+use crate::testing::seed::Seed;
 use crate::testing::sim::left::Shared;
-use crate::testing::sim::seed::Seed;
 
 /// A fork has the turns up to its place, and nothing else of the other session.
 pub(super) async fn fork(

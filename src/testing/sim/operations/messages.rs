@@ -12,10 +12,10 @@ use crate::sessions::Sessions;
 use crate::sessions::api::{SendMessageConfig, Sent, WaitingMessage};
 use crate::sessions::error::SessionError;
 use crate::testing::agents::AGENT;
+use crate::testing::seed::Seed;
 use crate::testing::sim::Sim;
 use crate::testing::sim::left::{Fate, Message, Shared};
 use crate::testing::sim::operations::Work;
-use crate::testing::sim::seed::Seed;
 
 /// More than a compaction keeps as it is beside another turn.
 const LONG_BYTES: usize = 33 * 1024;

@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A source of numbers. Clones draw from the same one.
 #[derive(Clone, Debug)]
-pub(super) struct Seed(Arc<Mutex<u64>>);
+pub struct Seed(Arc<Mutex<u64>>);
 
 impl Seed {
     /// The numbers that belong to `seed`.
     #[must_use]
-    pub(super) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         // Neighbouring seeds are to have nothing in common, and none is zero.
         let mixed = (seed ^ 0x9E37_79B9_7F4A_7C15).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         Self(Arc::new(Mutex::new((mixed ^ (mixed >> 31)) | 1)))
@@ -17,7 +17,7 @@ impl Seed {
 
     /// A number below `count`; 0 if there is none.
     #[must_use]
-    pub(super) fn below(&self, count: usize) -> usize {
+    pub fn below(&self, count: usize) -> usize {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *state ^= *state << 13;
         *state ^= *state >> 7;
@@ -28,7 +28,7 @@ impl Seed {
 
     /// Yes, so many times of a hundred.
     #[must_use]
-    pub(super) fn chance(&self, percent: usize) -> bool {
+    pub fn chance(&self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
@@ -37,7 +37,7 @@ impl Seed {
     /// # Panics
     /// When there is none.
     #[must_use]
-    pub(super) fn weighted<T: Copy>(&self, all: &[(T, usize)]) -> T {
+    pub fn weighted<T: Copy>(&self, all: &[(T, usize)]) -> T {
         let mut at = self.below(all.iter().map(|(_, weight)| weight).sum());
         let drawn = all.iter().find(|(_, weight)| {
             let is_here = at < *weight;

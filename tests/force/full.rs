@@ -1,0 +1,242 @@
+//! A device that is really full: what was acknowledged is there, what was not is held and told of with
+//! its file, and goes on once there is room, nothing twice and nothing left out.
+//!
+//! Everywhere: a limit on the size of files that the system keeps. Where a person may mount in a
+//! namespace of their own: a small file system in memory, filled to the brim.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use turnstile::base::tasks::{Ended, Tasks};
+use turnstile::store::coordinate::{Coordinator, Stall};
+use turnstile::store::format::Format;
+use turnstile::store::log::{LogId, Record};
+use turnstile::store::seam::{Durability, LogStore as _, LogWriter};
+use turnstile::testing::beside;
+
+use crate::backend::{FORMATS, log_of, open, record, work_dir};
+use crate::other::{Other, begin, marked, say, this_program, told};
+
+const FOLDER: &str = "TURNSTILE_TEST_FOLDER";
+const FORMAT: &str = "TURNSTILE_TEST_FORMAT";
+const DEVICE: &str = "TURNSTILE_TEST_DEVICE";
+/// How often the device is filled.
+const TIMES: usize = 3;
+/// What the process says when all is well.
+const DONE: &str = "nothing is lost";
+
+/// Why a device takes no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Device {
+    /// Files may be only so long.
+    Limited,
+    /// All of it is in use.
+    Small,
+}
+
+impl Device {
+    /// From now on it takes nothing more, or next to nothing.
+    fn fill(self, folder: &Path, format: Format) {
+        match self {
+            Self::Limited => limit(Some(longest(format))),
+            Self::Small => {
+                let mut ballast = File::create(folder.join("ballast")).expect("a file");
+                for size in [64 * 1024, 4 * 1024, 64, 1] {
+                    let piece = vec![b'x'; size];
+                    while ballast.write_all(&piece).is_ok() {}
+                }
+            }
+        }
+    }
+
+    /// There is room again.
+    fn free(self, folder: &Path) {
+        match self {
+            Self::Limited => limit(None),
+            Self::Small => fs::remove_file(folder.join("ballast")).expect("it can go"),
+        }
+    }
+
+    /// What the system says, and whether it may pass by itself.
+    fn check_told(self, stall: &Stall, format: Format) {
+        let said = match (self, format) {
+            (Self::Small, Format::Sqlite) => "database or disk is full",
+            (Self::Small, Format::Jsonl | Format::JsonlZst) => "No space left on device",
+            (Self::Limited, Format::Sqlite) => "disk I/O error",
+            (Self::Limited, Format::Jsonl | Format::JsonlZst) => "File too large",
+        };
+        assert!(stall.why.contains(said), "{stall:?}");
+        // What a person alone can put right is not tried again by itself.
+        assert_eq!(stall.retry_in.is_some(), self == Self::Small, "{stall:?}");
+    }
+}
+
+/// How long a file may be that is to take nothing more. What those who read a database share with its
+/// writer has to be there.
+fn longest(format: Format) -> u64 {
+    match format {
+        Format::Jsonl | Format::JsonlZst => 1,
+        Format::Sqlite => 40 * 1024,
+    }
+}
+
+fn limit(size: Option<u64>) {
+    let maximum = getrlimit(Resource::Fsize).maximum;
+    setrlimit(Resource::Fsize, Rlimit { current: size.or(maximum), maximum }).expect("a lower one");
+}
+
+/// Is run by other tests, as another process; by itself it does nothing.
+#[test]
+fn another_process_fills_its_device() {
+    let Some(folder) = told(FOLDER) else { return };
+    let Some(device) = told(DEVICE) else { return };
+    let device = if device == "Small" { Device::Small } else { Device::Limited };
+    let format = FORMATS.into_iter().find(|it| Some(it.name()) == told(FORMAT).as_deref());
+    begin();
+    let room = Room { folder: folder.into(), device, format: format.expect("one of ours") };
+    beside::runtime().block_on(room.check());
+    say(DONE);
+}
+
+/// A folder on a device.
+struct Room {
+    folder: PathBuf,
+    device: Device,
+    format: Format,
+}
+
+/// A writer and what became of its appends.
+type Appended = (Box<dyn LogWriter>, u64);
+
+impl Room {
+    async fn check(&self) {
+        let log = log_of(0);
+        let mut count = 2;
+        for time in 0..TIMES {
+            let tasks = Tasks::new();
+            let store = Coordinator::new(open(&self.folder, self.format), tasks.clone());
+            let writer = if time == 0 {
+                store.create(&log, &batch(0, 2)).await.expect("created")
+            } else {
+                store.open(&log).await.expect("free")
+            };
+            self.device.fill(&self.folder, self.format);
+            let writing = tasks.spawn("write", append_all(writer));
+            self.check_held(&store, &log).await;
+            self.device.free(&self.folder);
+            if self.device == Device::Limited {
+                store.retry();
+            }
+            let Ended::Done((writer, end)) = writing.await.expect("it ends") else {
+                panic!("the writer panicked")
+            };
+            store.flush(None).await.expect("there is room");
+            assert_eq!(*store.follow_stalls().borrow(), []);
+            assert!(end > count, "nothing was written");
+            count = end;
+            check_records(&store.inspect(&log).await.expect("readable").records, count);
+            writer.close().await.expect("closed");
+        }
+        let store = open(&self.folder, self.format);
+        check_records(&store.inspect(&log).await.expect("readable").records, count);
+        let writer = store.open(&log).await.expect("it opens clean");
+        assert_eq!(writer.records(), count);
+        let found = store.inspect(&log).await.expect("readable");
+        assert_eq!(found.torn, None);
+        drop(writer);
+        drop(store.open(&log).await.expect("it opens again"));
+        assert_eq!(store.revision(&log).await.expect("there"), found.revision);
+    }
+
+    /// What is not written is held, and told with its file; what was acknowledged can be read.
+    async fn check_held(&self, store: &Coordinator, log: &LogId) {
+        let file = match self.format {
+            Format::Jsonl | Format::JsonlZst => store.locate(log).expect("a file").path,
+            Format::Sqlite => work_dir(&self.folder).database(),
+        };
+        let file = file.display().to_string();
+        let mut stalls = store.follow_stalls();
+        // A database may find room in itself, but not for long.
+        let failed = loop {
+            let stalled = stalls.wait_for(|stalls| !stalls.is_empty()).await;
+            let stall = stalled.expect("the store is there")[0].clone();
+            assert_eq!(stall.log, *log);
+            self.device.check_told(&stall, self.format);
+            assert!(stall.why.contains(&file), "{file} is not named: {stall:?}");
+            if let Err(failed) = store.flush(Some(log)).await {
+                break failed.to_string();
+            }
+        };
+        assert!(failed.contains("are not written") && failed.contains(&file), "{failed}");
+        let records = store.inspect(log).await.expect("readable").records.clone();
+        check_records(&records, records.len() as u64);
+    }
+}
+
+/// Appends one batch after the other, so few in all that they have room; gives how many records there
+/// are then.
+async fn append_all(mut writer: Box<dyn LogWriter>) -> Appended {
+    for size in (1..12).cycle().take(30) {
+        let end = writer.records() + size;
+        let durability = if size % 3 == 0 { Durability::Barrier } else { Durability::Written };
+        writer.append(&batch(writer.records(), end), durability).await.expect("written in the end");
+        assert_eq!(writer.records(), end);
+    }
+    let end = writer.records();
+    (writer, end)
+}
+
+fn batch(from: u64, to: u64) -> Vec<Record> {
+    (from..to).map(|at| record(0, at, 0)).collect()
+}
+
+fn check_records(found: &[Record], count: u64) {
+    assert!(found == batch(0, count), "{} records, not the {count} that were written", found.len());
+}
+
+/// Runs a room in a process of its own, started by `command`, which runs what it is given.
+fn check(mut command: Command, folder: &Path, device: Device, format: Format) {
+    let this = this_program("full::another_process_fills_its_device");
+    command.arg(this.get_program()).args(this.get_args());
+    command.env(FOLDER, folder).env(FORMAT, format.name()).env(DEVICE, format!("{device:?}"));
+    let mut other = Other::start(&mut command);
+    let (status, said) = other.end();
+    assert!(status.success() && marked(&said).any(|line| line == DONE), "{format:?}: {said:?}");
+}
+
+#[test]
+fn what_no_file_may_hold_is_held_and_written_once_it_may() {
+    for format in FORMATS {
+        let folder = tempfile::tempdir().expect("a folder");
+        // Whoever goes beyond the limit is told, and not ended by a signal.
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' XFSZ; exec \"$@\"", "sh"]);
+        check(command, folder.path(), Device::Limited, format);
+    }
+}
+
+/// A shell in namespaces of its own, in which `script` may mount; with the name of a folder as `$0`.
+fn unshared(script: &str, folder: &Path) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]).arg(folder);
+    command
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "what was not tried must be said")]
+fn what_a_full_device_does_not_take_is_held_and_written_once_there_is_room() {
+    const MOUNT: &str = "mount -t tmpfs -o size=2m,mode=0700 none \"$0\" && exec \"$@\"";
+    let folder = tempfile::tempdir().expect("a folder");
+    let may =
+        unshared(MOUNT, folder.path()).arg("true").output().is_ok_and(|it| it.status.success());
+    if !may {
+        println!("skipped: nobody may mount a file system here, so that none can be filled");
+        return;
+    }
+    for format in FORMATS {
+        check(unshared(MOUNT, folder.path()), folder.path(), Device::Small, format);
+    }
+}
