@@ -17,6 +17,7 @@ pub mod measure;
 pub mod model;
 pub mod model_server;
 pub mod pty;
+pub mod rights;
 pub mod session_fact;
 pub mod sessions;
 pub mod sim;

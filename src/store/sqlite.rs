@@ -5,7 +5,8 @@
 //! state after the last change. What is committed is acknowledged: readers see no more and no less.
 //!
 //! The file is looked at before SQLite opens it, so that nothing of another program or version is
-//! ever touched. It is made with the first log. While a process has it open, it must not be opened
+//! ever touched. It is made with the first log. A process that has not written it leaves no trace by
+//! looking, and needs no right to write. While a process has it open, it must not be opened
 //! and closed by any other way in the same process: that would take SQLite's locks away.
 
 mod database;
@@ -13,11 +14,13 @@ mod failure;
 mod header;
 mod live_text;
 mod logs;
+mod making;
 mod owners;
 mod removal;
 mod rows;
 #[cfg(test)]
 mod tests;
+mod view;
 mod writer;
 mod writing;
 

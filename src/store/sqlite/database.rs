@@ -1,21 +1,21 @@
-//! The database as a file: made whole or not at all, looked at before it is opened, and read by as
-//! many connections as there are readers.
+//! The database as a file: looked at before it is opened, and read by as many connections as there
+//! are readers. Until this process writes it, looking at it leaves no trace.
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Transaction};
 
-use crate::store::disk::{self, Open, Stat};
+use crate::store::disk::Stat;
 use crate::store::error::{IoFailure, StoreError, Unsupported};
 use crate::store::parts::Parts;
 use crate::store::sqlite::failure::{self, Failure};
-use crate::store::sqlite::header::{self, APPLICATION, VERSION};
+use crate::store::sqlite::view::View;
+use crate::store::sqlite::{header, making};
 use crate::store::work_dir::WorkDir;
 
-const SCHEMA: &str = include_str!("schema.sql");
 /// How long a connection waits for another process: longer than any of our transactions takes.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Connections for readers that are kept for the next; as many as read at once in most runs.
@@ -23,8 +23,9 @@ const READERS_KEPT_MAX: usize = 8;
 /// Between statements that are compiled again and those that take memory for nothing: more than this
 /// backend has.
 const STATEMENTS_MAX: usize = 32;
-/// What SQLite puts beside a database while it works on it.
-const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+/// How often something is looked at again because somebody changed it meanwhile. Each time a process
+/// has begun or ended with it.
+const LOOKS_MAX: u32 = 16;
 
 /// The file and its surroundings.
 pub(super) struct Database {
@@ -33,20 +34,31 @@ pub(super) struct Database {
     pub(super) path: PathBuf,
     /// Which file was looked at and found to be ours.
     known: Mutex<Option<Stat>>,
-    readers: Mutex<Vec<Connection>>,
+    stance: RwLock<Stance>,
+    readers: Mutex<Vec<Reader>>,
 }
 
-/// For what a connection is opened.
+/// What this process does with the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Access {
-    Read,
-    Write,
+enum Stance {
+    /// It has written nothing yet. While somebody reads, this is not left: what only looks must be
+    /// gone when the connection that writes takes its locks.
+    Looking,
+    /// It shares the database with everybody who writes it.
+    Writing,
+}
+
+/// A connection that reads.
+struct Reader {
+    view: View,
+    connection: Connection,
 }
 
 impl Database {
     pub(super) fn new(work_dir: WorkDir, parts: Parts) -> Self {
         let path = work_dir.database();
-        Self { parts, work_dir, path, known: Mutex::default(), readers: Mutex::default() }
+        let (known, readers) = (Mutex::default(), Mutex::default());
+        Self { parts, work_dir, path, known, stance: RwLock::new(Stance::Looking), readers }
     }
 
     /// The file in which SQLite keeps what is not in the database yet.
@@ -76,23 +88,58 @@ impl Database {
         }
     }
 
-    /// Reads in one transaction, on this thread. `None` if there is no database.
+    /// Reads in one transaction, on this thread; more than once, if somebody changed what was read
+    /// meanwhile. `None` if there is no database.
     pub(super) fn read<T>(
         &self,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
+        work: impl Fn(&Transaction<'_>) -> Result<T, Failure>,
     ) -> Result<Option<T>, StoreError> {
         if !self.is_there()? {
             return Ok(None);
         }
-        let kept = lock(&self.readers).pop();
-        let mut connection = kept.map_or_else(|| self.connect(Access::Read), Ok)?;
+        let stance = self.stance.read().unwrap_or_else(PoisonError::into_inner);
+        if *stance == Stance::Writing {
+            drop(stance);
+            return self.read_in(View::Shared, &work).map(Some);
+        }
+        for _ in 0..LOOKS_MAX {
+            let view = self.view()?;
+            let read = self.read_in(view, &work);
+            let holds = match view {
+                View::Shared => true,
+                View::Beside if read.is_ok() => true,
+                View::Beside | View::Still(_) | View::Alone { .. } => self.view()? == view,
+            };
+            if holds {
+                return read.map(Some);
+            }
+        }
+        Err(IoFailure::of("read", &self.path)(io::ErrorKind::ResourceBusy.into()).into())
+    }
+
+    fn view(&self) -> Result<View, StoreError> {
+        Ok(View::now(&*self.parts.disk, &self.path, self.parts.lock.as_deref())?)
+    }
+
+    fn read_in<T>(
+        &self,
+        view: View,
+        work: impl Fn(&Transaction<'_>) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        let kept = {
+            let mut readers = lock(&self.readers);
+            // Another view will not come back.
+            readers.retain(|reader| reader.view == view);
+            readers.pop().map(|reader| reader.connection)
+        };
+        let mut connection = kept.map_or_else(|| self.connect(view), Ok)?;
         let read = connection.transaction().map_err(Failure::from).and_then(|t| work(&t));
         let found = read.map_err(|failure| failure.told("read", &self.path))?;
         let mut readers = lock(&self.readers);
         if readers.len() < READERS_KEPT_MAX {
-            readers.push(connection);
+            readers.push(Reader { view, connection });
         }
-        Ok(Some(found))
+        Ok(found)
     }
 
     /// Closes the connections that nobody reads on.
@@ -103,17 +150,31 @@ impl Database {
     /// A connection that may write. Makes the database if there is none.
     pub(super) fn writable(&self) -> Result<Connection, StoreError> {
         if !self.is_there()? {
-            self.make()?;
+            making::make(&self.parts, &self.path)?;
             self.is_there()?;
         }
-        self.connect(Access::Write)
+        let mut stance = self.stance.write().unwrap_or_else(PoisonError::into_inner);
+        if *stance == Stance::Looking {
+            self.let_readers_go();
+            making::clean_up(&self.parts, &self.path);
+        }
+        let connection = self.shared(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        *stance = Stance::Writing;
+        Ok(connection)
     }
 
-    fn connect(&self, access: Access) -> Result<Connection, StoreError> {
-        let flags = match access {
-            Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
-            Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
-        };
+    fn connect(&self, view: View) -> Result<Connection, StoreError> {
+        match view.connect(&self.path) {
+            None => self.shared(OpenFlags::SQLITE_OPEN_READ_ONLY),
+            Some(connected) => {
+                let settled = connected.and_then(settled);
+                settled.map_err(failure::told("open", &self.path))
+            }
+        }
+    }
+
+    /// A connection that shares the database with those who write it.
+    fn shared(&self, flags: OpenFlags) -> Result<Connection, StoreError> {
         let connected = open(&self.path, flags).and_then(|connection| {
             // What a writer moves into the database is for it to say, and to hear of failures.
             connection.pragma_update(None, "wal_autocheckpoint", 0)?;
@@ -127,91 +188,24 @@ impl Database {
         }
     }
 
-    /// Makes the database beside its place and puts it there, unless somebody else has.
-    fn make(&self) -> Result<(), StoreError> {
-        let folder = self.path.parent().unwrap_or(&self.path);
-        let disk = &*self.parts.disk;
-        disk::make_folders(disk, folder).map_err(IoFailure::of("make the folder", folder))?;
-        let temporary =
-            folder.join(format!(".turnstile.db.{:016x}.tmp", self.parts.entropy.bits()));
-        let made = self.fill(&temporary).and_then(|()| self.publish(&temporary));
-        for beside in BESIDE.map(|suffix| beside(&temporary, suffix)).iter().chain([&temporary]) {
-            if let Err(error) = disk::unlink_if_there(disk, beside) {
-                tracing::warn!(%error, path = %beside.display(), "a temporary file is left");
-            }
-        }
-        made
-    }
-
-    fn fill(&self, temporary: &Path) -> Result<(), StoreError> {
-        let disk = &*self.parts.disk;
-        // Private from its first byte on; what SQLite puts beside it gets the same mode.
-        drop(disk.open(temporary, Open::New).map_err(IoFailure::of("create", temporary))?);
-        let identity = self.parts.entropy.bits().cast_signed();
-        let filled =
-            open(temporary, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|mut connection| {
-                // What is destroyed gives its room back to the system.
-                connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
-                let transaction = connection.transaction()?;
-                transaction.pragma_update(None, "application_id", APPLICATION)?;
-                transaction.pragma_update(None, "user_version", VERSION)?;
-                transaction.execute_batch(SCHEMA)?;
-                transaction.execute("INSERT INTO store VALUES (0, ?)", [identity])?;
-                transaction.commit()?;
-                // On a file system without shared memory the journal stays another, which is told when
-                // the database is opened.
-                connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-                connection.close().map_err(|(_, error)| error)
-            });
-        filled.map_err(failure::told("fill", temporary))?;
-        let file = disk.open(temporary, Open::Write).map_err(IoFailure::of("open", temporary))?;
-        Ok(file.sync().map_err(IoFailure::of("sync", temporary))?)
-    }
-
-    /// Gives the finished file its name, if nobody has it: by a rename that refuses to replace, else
-    /// by a hard link, else by looking first.
-    fn publish(&self, temporary: &Path) -> Result<(), StoreError> {
-        let (disk, path) = (&*self.parts.disk, &self.path);
-        let given = disk
-            .rename_new(temporary, path)
-            .or_else(|error| if is_taken(&error) { Err(error) } else { disk.link(temporary, path) })
-            .or_else(|error| match disk.stat(path) {
-                Err(missing) if missing.kind() == io::ErrorKind::NotFound && !is_taken(&error) => {
-                    disk.rename(temporary, path)
-                }
-                Ok(_) | Err(_) => Err(error),
-            });
-        match given {
-            // The one that is there will be looked at like any other.
-            Err(error) if is_taken(&error) => Ok(()),
-            given => {
-                given.map_err(IoFailure::of("publish", path))?;
-                let folder = path.parent().unwrap_or(path);
-                let synced = disk.sync_folder(folder);
-                Ok(synced.map_err(IoFailure::of("sync the folder", folder))?)
-            }
-        }
-    }
-
     fn unsupported(&self, found: Unsupported) -> StoreError {
         StoreError::Unsupported { path: self.path.clone(), found }
     }
 }
 
-fn is_taken(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::AlreadyExists
-}
-
 /// The file that SQLite puts beside the database under this suffix.
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
 }
 
 /// A connection as every one of ours is.
-fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
-    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+pub(super) fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    settled(Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
+}
+
+fn settled(connection: Connection) -> rusqlite::Result<Connection> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     // Damage is told early, and nothing that stands in a damaged or foreign schema is run.

@@ -1,6 +1,8 @@
 //! What the contract does not say of a database: whose it is, what becomes of it when there is no
 //! room, when pages are damaged, when its journal is gone or the device refuses.
 
+mod looking;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -23,6 +25,14 @@ use crate::testing::store::{Home, StillClock, log, record, records, turn};
 
 fn store(home: &Home) -> Store {
     home.database(Options::default())
+}
+
+/// The store of a process that holds the lock.
+fn locked(home: &Home) -> Store {
+    let disk = Arc::new(home.disk.clone());
+    let lock = InstanceLock::acquire(disk, &home.work_dir(), 7, StillClock.now()).expect("free");
+    let parts = Parts { lock: Some(Arc::new(lock)), ..home.parts() };
+    Store::new(home.work_dir(), parts, Options::default())
 }
 
 /// A store with a log of two records, and its writer.
@@ -73,7 +83,8 @@ async fn the_database_is_private_and_all_there_is() {
     let (store, mut writer) = a_log(&home).await;
     writer.append(&[record(2)], Durability::Written).await.expect("appended");
     let database = home.work_dir().database();
-    for file in [&database, &store.0.database.wal()] {
+    let shared = database.with_file_name("turnstile.db-shm");
+    for file in [&database, &store.0.database.wal(), &shared] {
         assert_eq!(mode(file), 0o600, "{}", file.display());
     }
     assert_eq!(mode(database.parent().expect("a folder")), 0o700);
@@ -636,10 +647,7 @@ async fn who_has_lost_the_lock_writes_nothing_more() {
     let home = Home::new();
     let refused = Plan { times: 1, ..always(Call::Lock, EOPNOTSUPP) };
     home.disk.fail(refused);
-    let disk = Arc::new(home.disk.clone());
-    let lock = InstanceLock::acquire(disk, &home.work_dir(), 7, StillClock.now()).expect("free");
-    let parts = Parts { lock: Some(Arc::new(lock)), ..home.parts() };
-    let store = Store::new(home.work_dir(), parts, Options::default());
+    let store = locked(&home);
     let mut writer = store.create(&turn(0), &records(0..1)).await.expect("created");
     drop(store.create(&turn(1), &records(0..1)).await.expect("created"));
     let removed = store.remove(&turn(1)).await.expect("removed");
