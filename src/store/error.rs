@@ -184,7 +184,10 @@ pub enum StoreError {
         bytes: u64,
     },
     /// Somebody else changed the log under its writer. Nothing was written; open it again.
-    #[error("{place} was changed by another program: {expected} bytes expected, {found} found")]
+    #[error(
+        "{place} was changed by another program: {expected} bytes expected, {found} found; end that \
+         program and open the session again"
+    )]
     Changed {
         /// Which log.
         place: Place,
@@ -194,7 +197,10 @@ pub enum StoreError {
         found: u64,
     },
     /// Somebody else changed the log under its writer. Nothing was written; open it again.
-    #[error("{place} was changed by another program: {expected} records expected, {found} found")]
+    #[error(
+        "{place} was changed by another program: {expected} records expected, {found} found; end \
+         that program and open the session again"
+    )]
     Overtaken {
         /// Which log.
         place: Place,
@@ -258,7 +264,7 @@ pub enum StoreError {
 /// Why the disk did not take what was to be written; the same may be given again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// It wants space, quota or descriptors: that may pass by itself.
+    /// It wants space, quota or descriptors, or somebody else has it just now: that may pass by itself.
     Want,
     /// Something that somebody has to look at.
     Other,
@@ -268,7 +274,9 @@ impl IoFailure {
     fn trouble(&self) -> Trouble {
         let no_descriptors = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE];
         let is_want = match self.cause.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => true,
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::ResourceBusy => true,
             _ => self
                 .cause
                 .raw_os_error()

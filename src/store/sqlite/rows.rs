@@ -36,12 +36,27 @@ impl Head {
         Self { records: inspection.records.len() as u64, revision: inspection.revision }
     }
 
+    /// Whether both are states of one log, and not of another that got its id.
+    fn is_of_one_log_with(self, other: Self) -> bool {
+        self.revision.0.get(..2) == other.revision.0.get(..2)
+    }
+
     /// The state after `more` records were added.
     fn after(self, more: usize) -> Self {
         let Revision([identity, incarnation, counter, ..]) = self.revision;
         let revision = Revision([identity, incarnation, counter.wrapping_add(1), 0, 0]);
         Self { records: self.records + more as u64, revision }
     }
+}
+
+/// The end of a log as its writer left it.
+#[derive(Clone, Debug)]
+pub(super) struct End {
+    /// What was acknowledged.
+    pub(super) head: Head,
+    /// A batch of which nobody knows whether it was written: the device refused to make it safe, and it
+    /// may come to light when what it took is read again.
+    pub(super) attempted: Vec<Record>,
 }
 
 /// A log as its text, and the first record as lists show it.
@@ -100,29 +115,64 @@ pub(super) fn create(
     head(transaction, log)?.ok_or_else(|| StoreError::NotFound(place(log)).into())
 }
 
-/// Adds records to a log that is as its writer left it.
+/// Adds records to a log that is as its writer left it, or holds what the writer tried last.
 pub(super) fn append(
     transaction: &Transaction<'_>,
     log: &LogId,
-    left: Head,
+    left: &End,
     batch: &[Record],
 ) -> Result<Head, Failure> {
-    match head(transaction, log)? {
-        None => return Err(StoreError::NotFound(place(log)).into()),
-        Some(found) if found != left => {
-            let (expected, found) = (left.records, found.records);
-            return Err(StoreError::Overtaken { place: place(log), expected, found }.into());
-        }
-        Some(_) => {}
+    let found = head(transaction, log)?.ok_or_else(|| StoreError::NotFound(place(log)))?;
+    let there = if found == left.head { 0 } else { meet(transaction, log, left, found, batch)? };
+    let missing = batch.get(there..).unwrap_or_default();
+    if missing.is_empty() {
+        return Ok(found);
     }
+    let from = Head { records: left.head.records + there as u64, ..found };
+    let head = from.after(missing.len());
     transaction
         .prepare_cached(
-            "UPDATE logs SET revision = revision + 1, records = records + ?
+            "UPDATE logs SET revision = revision + 1, records = ?
              WHERE log_kind = ? AND log_id = ?",
         )?
-        .execute(params![(batch.len() as u64).cast_signed(), log.kind().as_str(), log.id()])?;
-    insert(transaction, log, left.records, batch)?;
-    Ok(left.after(batch.len()))
+        .execute(params![head.records.cast_signed(), log.kind().as_str(), log.id()])?;
+    insert(transaction, log, from.records, missing)?;
+    Ok(head)
+}
+
+/// Finds what was tried last behind the end that was acknowledged, and takes it out if it is not asked
+/// for any more. Gives how many records of the batch are there already.
+fn meet(
+    transaction: &Transaction<'_>,
+    log: &LogId,
+    left: &End,
+    found: Head,
+    batch: &[Record],
+) -> Result<usize, Failure> {
+    let expected = left.head.records;
+    let more = found.records.checked_sub(expected).filter(|_| found.is_of_one_log_with(left.head));
+    let key = params![log.kind().as_str(), log.id(), expected.cast_signed()];
+    let mut statement = transaction.prepare_cached(
+        "SELECT data FROM records WHERE log_kind = ? AND log_id = ? AND seq >= ? ORDER BY seq",
+    )?;
+    let mut rows = statement.query(key)?;
+    let mut is_ours = more == Some(left.attempted.len() as u64) && more != Some(0);
+    for tried in &left.attempted {
+        let row = rows.next()?;
+        let data = row.map(|row| row.get_ref(0)).transpose()?;
+        is_ours &= data.is_some_and(|data| raw(data) == tried.as_bytes());
+    }
+    if !is_ours {
+        let found = found.records;
+        return Err(StoreError::Overtaken { place: place(log), expected, found }.into());
+    }
+    if batch.starts_with(&left.attempted) {
+        return Ok(left.attempted.len());
+    }
+    transaction
+        .prepare_cached("DELETE FROM records WHERE log_kind = ? AND log_id = ? AND seq >= ?")?
+        .execute(key)?;
+    Ok(0)
 }
 
 fn insert(

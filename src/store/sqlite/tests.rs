@@ -1,7 +1,9 @@
 //! What the contract does not say of a database: whose it is, what becomes of it when there is no
 //! room, when pages are damaged, when its journal is gone or the device refuses.
 
+mod device;
 mod looking;
+mod trouble;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -10,22 +10,22 @@ use crate::store::log::{LogId, Record, Revision};
 use crate::store::seam::{Durability, LogWriter, SyncMode};
 use crate::store::sqlite::logs::{self, Logs};
 use crate::store::sqlite::owners::Claim;
-use crate::store::sqlite::rows::{self, Head};
+use crate::store::sqlite::rows::{self, End, Head};
 use crate::store::sqlite::writing::{Change, Level, Writing};
 
 pub(super) struct Writer {
     logs: Arc<Logs>,
     /// Shared with the append under way, so that the log is free only after it.
     claim: Arc<Claim>,
-    acked: Arc<Mutex<Head>>,
+    end: Arc<Mutex<End>>,
 }
 
 impl Writer {
     /// The writer of a log that is live from now on.
     pub(super) fn new(logs: &Arc<Logs>, claim: Claim, head: Head) -> Self {
         claim.own();
-        let (claim, acked) = (Arc::new(claim), Arc::new(Mutex::new(head)));
-        Self { logs: Arc::clone(logs), claim, acked }
+        let end = End { head, attempted: Vec::new() };
+        Self { logs: Arc::clone(logs), claim: Arc::new(claim), end: Arc::new(Mutex::new(end)) }
     }
 }
 
@@ -36,7 +36,7 @@ impl LogWriter for Writer {
     }
 
     fn records(&self) -> u64 {
-        lock(&self.acked).records
+        lock(&self.end).head.records
     }
 
     async fn append(
@@ -45,20 +45,29 @@ impl LogWriter for Writer {
         durability: Durability,
     ) -> Result<Revision, StoreError> {
         if batch.is_empty() {
-            return Ok(lock(&self.acked).revision);
+            return Ok(lock(&self.end).head.revision);
         }
-        let (batch, claim, acked) =
-            (batch.to_vec(), Arc::clone(&self.claim), Arc::clone(&self.acked));
+        let (batch, claim, end) = (batch.to_vec(), Arc::clone(&self.claim), Arc::clone(&self.end));
         let mode = self.logs.options.sync;
         let append = move |logs: &Arc<Logs>, writing: &mut Writing| {
             logs.database.check_lock()?;
-            let (log, level, left) = (claim.log(), Level::of(mode, durability), *lock(&acked));
+            let (log, level, left) = (claim.log(), Level::of(mode, durability), lock(&end).clone());
             let change = Change { action: "append to", log, level };
-            let head = writing.change(change, |rows| rows::append(rows, log, left, &batch))?;
+            let mut added = None;
+            let changed = writing.change(change, |rows| {
+                let head = rows::append(rows, log, &left, &batch)?;
+                added = Some(head);
+                Ok(head)
+            });
+            if added.is_some() && changed.is_err() {
+                // All that was missing is that it counts, which only the device knows.
+                lock(&end).attempted = batch;
+            }
+            let head = changed?;
             if level == Level::Normal && mode != SyncMode::Never {
                 writing.owe(log);
             }
-            *lock(&acked) = head;
+            *lock(&end) = End { head, attempted: Vec::new() };
             Ok(head.revision)
         };
         self.logs.write(append).await
@@ -74,7 +83,7 @@ impl fmt::Debug for Writer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Writer")
             .field("log", self.claim.log())
-            .field("acked", &*lock(&self.acked))
+            .field("acked", &lock(&self.end).head)
             .finish_non_exhaustive()
     }
 }

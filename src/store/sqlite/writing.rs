@@ -19,12 +19,15 @@ use crate::store::error::{IoFailure, StoreError};
 use crate::store::log::LogId;
 use crate::store::seam::{Durability, SyncMode};
 use crate::store::sqlite::database::Database;
-use crate::store::sqlite::failure::{self, Failure};
+use crate::store::sqlite::failure::{Failure, Said};
 use crate::store::sqlite::rows::place;
 
 /// Pages of the journal that are not in the database yet, from which on they are moved there: what
 /// SQLite itself takes, about 4 MiB, which readers still search fast.
 const JOURNAL_PAGES_MAX: i64 = 1_000;
+/// Pages that are given back in one change: 4 MiB, which keeps others waiting far less long than they
+/// wait at most.
+pub(super) const SHRINK_PAGES: i64 = 1_000;
 
 /// How far a change waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,12 +114,12 @@ impl Writing {
         let changed = self.attempt(change.level, work);
         let journal_pages_max = match changed {
             // What is moved now, the journal need not grow for.
-            Err(Failure::Sql(ref error)) if failure::is_full(error) => 0,
+            Err(Failure::Sql(ref said)) if said.is_full() => 0,
             Ok(_) | Err(_) => JOURNAL_PAGES_MAX,
         };
         match changed {
             Ok(_) if change.level == Level::Full => self.unsafe_logs.clear(),
-            Err(Failure::Sql(ref error)) if failure::is_doubtful(error) => self.doubt(),
+            Err(Failure::Sql(ref said)) if said.is_doubtful() => self.doubt(),
             Ok(_) | Err(_) => {}
         }
         self.move_journal(journal_pages_max);
@@ -155,18 +158,33 @@ impl Writing {
 
     /// Gives the room of what was destroyed back to the system, as far as that is to be had now.
     pub(super) fn shrink(&mut self) {
-        let shrunk = self.connected(Level::Normal).and_then(|connection| {
-            let mut vacuum = connection.prepare_cached("PRAGMA incremental_vacuum")?;
-            // Each step gives one page back.
-            let mut steps = vacuum.query([])?;
-            while steps.next()?.is_some() {}
-            Ok(())
-        });
-        if let Err(failure) = shrunk {
-            let error = failure.told("shrink", &self.database.path);
-            tracing::warn!(%error, "what was destroyed still takes its room");
+        let mut left = i64::MAX;
+        loop {
+            let given_back = self.give_back();
+            self.move_journal(JOURNAL_PAGES_MAX);
+            match given_back {
+                Ok(fewer) if fewer > 0 && fewer < left => left = fewer,
+                Ok(_) => return,
+                Err(failure) => {
+                    let error = failure.told("shrink", &self.database.path);
+                    tracing::warn!(%error, "what was destroyed still takes its room");
+                    return;
+                }
+            }
         }
-        self.move_journal(JOURNAL_PAGES_MAX);
+    }
+
+    /// Gives some pages back; tells how many could still be.
+    pub(super) fn give_back(&mut self) -> Result<i64, Failure> {
+        let connection = self.connected(Level::Normal)?;
+        let vacuum = format!("PRAGMA incremental_vacuum({SHRINK_PAGES})");
+        let mut vacuum = connection.prepare_cached(&vacuum)?;
+        // Each step gives one page back.
+        let mut steps = vacuum.query([])?;
+        while steps.next()?.is_some() {}
+        drop(steps);
+        drop(vacuum);
+        Ok(connection.query_row("PRAGMA freelist_count", [], |row| row.get(0))?)
     }
 
     fn attempt<T>(
@@ -185,13 +203,14 @@ impl Writing {
     fn connected(&mut self, level: Level) -> Result<&mut Connection, Failure> {
         if self.connection.is_none() {
             let connection = self.database.writable()?;
-            set_level(&connection, level)?;
+            set_level(&connection, level, &self.database)?;
             self.level = level;
             self.connection = Some(connection);
         }
-        let connection = self.connection.as_mut().ok_or_else(not_open)?;
+        let database = &self.database;
+        let connection = self.connection.as_mut().ok_or_else(|| not_as_set(database))?;
         if self.level != level {
-            set_level(connection, level)?;
+            set_level(connection, level, database)?;
             self.level = level;
         }
         Ok(connection)
@@ -227,7 +246,7 @@ impl Writing {
                 Ok(())
             }
             Ok(_) => Err(refused(io::ErrorKind::ResourceBusy.into())),
-            Err(Failure::Sql(error)) => Err(failure::io("move the journal into", &path)(error)),
+            Err(Failure::Sql(said)) => Err(said.io("move the journal into", &path)),
             Err(Failure::Refused(StoreError::Io(failure))) => Err(failure),
             Err(Failure::Refused(error)) => Err(refused(io::Error::other(error))),
         }
@@ -245,7 +264,8 @@ impl Writing {
         });
         if let Err(error) = moved {
             tracing::warn!(%error, "the journal was not moved into the database");
-            if failure::is_doubtful(&error) {
+            let said = Said::from(error);
+            if said.is_doubtful() {
                 self.doubt();
             }
         }
@@ -281,13 +301,14 @@ fn checkpoint(connection: &Connection, how: &str) -> rusqlite::Result<Journal> {
 }
 
 /// Sets how far changes wait, and makes sure that SQLite took it.
-fn set_level(connection: &Connection, level: Level) -> Result<(), Failure> {
+fn set_level(connection: &Connection, level: Level, database: &Database) -> Result<(), Failure> {
     connection.pragma_update(None, "synchronous", level.synchronous())?;
     let taken: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
-    if taken == level.synchronous() { Ok(()) } else { Err(not_open()) }
+    if taken == level.synchronous() { Ok(()) } else { Err(not_as_set(database)) }
 }
 
-/// A connection that is not as it was made to be.
-fn not_open() -> Failure {
-    rusqlite::Error::InvalidQuery.into()
+/// The connection that writes does not wait as it was told to.
+fn not_as_set(database: &Database) -> Failure {
+    let refused = IoFailure::of("set how far changes wait in", &database.path);
+    Failure::Refused(refused(io::ErrorKind::Unsupported.into()).into())
 }
