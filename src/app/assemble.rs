@@ -23,7 +23,7 @@ use crate::domain::permission::pattern::PatternError;
 use crate::models::registry;
 use crate::runtime::hub::{Hub, Interest};
 use crate::store::disk::RealDisk;
-use crate::store::format::{self, FormatError};
+use crate::store::format::{self, Claim, Claimant, FormatError};
 use crate::store::lock::{InstanceLock, LockError};
 use crate::store::work_dir::{WorkDir, WorkDirError};
 use crate::tools::registry::RegistryError;
@@ -112,6 +112,7 @@ impl WorkPlace {
         let configured = loaded.config.storage;
         let (format, sync) = (storage::format(configured.format), sync_mode(configured.sync));
         let process = std::process::id();
+        let claim = |claimant| Claim { asked: format, claimant, sync, process };
         let lock = match access {
             Access::ReadOnly => {
                 format::check(&RealDisk, &dir, format)?;
@@ -119,14 +120,14 @@ impl WorkPlace {
             }
             Access::OwnTurns => {
                 dir.prepare(&RealDisk)?;
-                format::claim(&RealDisk, &dir, format, sync, process)?;
+                claim(Claimant::Guest).make(&RealDisk, &dir)?;
                 None
             }
             Access::Full => {
                 dir.prepare(&RealDisk)?;
                 let disk = Arc::new(RealDisk);
                 let lock = InstanceLock::acquire(disk, &dir, process, system.now())?;
-                format::claim(&RealDisk, &dir, format, sync, process)?;
+                claim(Claimant::Holder).make(&RealDisk, &dir)?;
                 Some(Arc::new(lock))
             }
         };

@@ -15,27 +15,23 @@ pub(crate) fn replace(
     sync: SyncMode,
 ) -> Result<(), IoFailure> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    replace_by(disk, &path.with_file_name(format!(".{name}.tmp")), path, bytes, sync)
-}
-
-/// As [`replace`], by way of `temporary`, a file in the same folder that nobody else uses.
-pub(crate) fn replace_by(
-    disk: &dyn Disk,
-    temporary: &Path,
-    path: &Path,
-    bytes: &[u8],
-    sync: SyncMode,
-) -> Result<(), IoFailure> {
-    let replaced = write(disk, temporary, bytes, sync)
-        .and_then(|()| disk.rename(temporary, path).map_err(IoFailure::of("replace", path)));
+    let temporary = path.with_file_name(format!(".{name}.tmp"));
+    let replaced = write(disk, &temporary, bytes, sync)
+        .and_then(|()| disk.rename(&temporary, path).map_err(IoFailure::of("replace", path)));
     if replaced.is_err() {
         // Whatever is left there, the next attempt empties.
-        drop(disk.unlink(temporary));
+        drop(disk.unlink(&temporary));
     }
     replaced
 }
 
-fn write(disk: &dyn Disk, path: &Path, bytes: &[u8], sync: SyncMode) -> Result<(), IoFailure> {
+/// Writes a file anew.
+pub(crate) fn write(
+    disk: &dyn Disk,
+    path: &Path,
+    bytes: &[u8],
+    sync: SyncMode,
+) -> Result<(), IoFailure> {
     let file = disk.open(path, Open::Emptied).map_err(IoFailure::of("create", path))?;
     disk::write(&*file, 0, bytes).map_err(IoFailure::of("write", path))?;
     if sync.waits_for(Durability::Barrier) {

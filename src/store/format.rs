@@ -102,8 +102,19 @@ impl fmt::Display for Format {
 enum Kept {
     /// In the form that was asked for, and the file says so.
     Said,
-    /// Nothing speaks against that form.
+    /// Nothing speaks against that form, and no file for another.
     Unsaid,
+    /// The file says another one, of which there are no logs.
+    Otherwise(Format),
+}
+
+/// Who says in which form logs are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claimant {
+    /// The holder of the instance lock. What others have said may be changed while there are no logs.
+    Holder,
+    /// Somebody beside whom others may be about to make their first log: what one of them said stays.
+    Guest,
 }
 
 /// Checks that logs may be read in this form. Writes nothing.
@@ -114,31 +125,89 @@ pub fn check(disk: &dyn Disk, work_dir: &WorkDir, asked: Format) -> Result<(), F
     kept(disk, work_dir, asked).map(drop)
 }
 
-/// Checks that logs may be written in this form, and says so for everybody who comes later. Of a work
-/// directory that has been prepared; several processes may do this at once.
-///
-/// # Errors
-/// [`FormatError`].
-pub fn claim(
-    disk: &dyn Disk,
-    work_dir: &WorkDir,
-    asked: Format,
-    sync: SyncMode,
-    process: u32,
-) -> Result<(), FormatError> {
-    match kept(disk, work_dir, asked)? {
-        Kept::Said => Ok(()),
-        Kept::Unsaid => {
-            let (path, mark) = (work_dir.format_file(), format!("{asked}\n"));
-            let temporary = path.with_file_name(format!(".format.{process}.tmp"));
-            Ok(atomic::replace_by(disk, &temporary, &path, mark.as_bytes(), sync)?)
+/// How this process says in which form logs are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// In this one.
+    pub asked: Format,
+    /// As whom.
+    pub claimant: Claimant,
+    /// Whether that is to be safe on the device.
+    pub sync: SyncMode,
+    /// Gives the temporary file its name.
+    pub process: u32,
+}
+
+impl Claim {
+    /// Checks that logs may be written in this form, and says so for everybody who comes later. Of a work
+    /// directory that has been prepared; several processes may do this at once, and agree then.
+    ///
+    /// # Errors
+    /// [`FormatError`].
+    pub fn make(self, disk: &dyn Disk, work_dir: &WorkDir) -> Result<(), FormatError> {
+        let asked = self.asked;
+        match (kept(disk, work_dir, asked)?, self.claimant) {
+            (Kept::Said, _) => Ok(()),
+            (Kept::Otherwise(_), Claimant::Holder) => self.say(disk, work_dir),
+            (Kept::Otherwise(found), Claimant::Guest) => {
+                Err(said_otherwise(work_dir, found, asked))
+            }
+            (Kept::Unsaid, _) => self.say_first(disk, work_dir),
         }
     }
+
+    /// Says so where nobody has said anything. Of several who come at once the first is right.
+    fn say_first(self, disk: &dyn Disk, work_dir: &WorkDir) -> Result<(), FormatError> {
+        let path = work_dir.format_file();
+        let temporary = self.write(disk, &path)?;
+        let said = match disk.link(&temporary, &path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                match mark(disk, work_dir) {
+                    Ok(Some(said)) if said == self.asked => Ok(()),
+                    Ok(Some(said)) => Err(said_otherwise(work_dir, said, self.asked)),
+                    // What a loss of power left says nothing.
+                    Ok(None) => put(disk, &temporary, &path),
+                    Err(error) => Err(error),
+                }
+            }
+            Ok(()) => Ok(()),
+            // Not every file system has links.
+            Err(_) => put(disk, &temporary, &path),
+        };
+        // A rename has taken it away already.
+        drop(disk.unlink(&temporary));
+        said
+    }
+
+    fn say(self, disk: &dyn Disk, work_dir: &WorkDir) -> Result<(), FormatError> {
+        let path = work_dir.format_file();
+        let temporary = self.write(disk, &path)?;
+        put(disk, &temporary, &path)
+    }
+
+    fn write(self, disk: &dyn Disk, path: &Path) -> Result<PathBuf, FormatError> {
+        let temporary = path.with_file_name(format!(".format.{}.tmp", self.process));
+        atomic::write(disk, &temporary, format!("{}\n", self.asked).as_bytes(), self.sync)
+            .inspect_err(|_| drop(disk.unlink(&temporary)))?;
+        Ok(temporary)
+    }
+}
+
+fn put(disk: &dyn Disk, temporary: &Path, path: &Path) -> Result<(), FormatError> {
+    let put = disk.rename(temporary, path).map_err(IoFailure::of("replace", path));
+    Ok(put.inspect_err(|_| drop(disk.unlink(temporary)))?)
+}
+
+/// The refusal of a form other than the one that somebody said, who may have no log yet.
+fn said_otherwise(work_dir: &WorkDir, found: Format, asked: Format) -> FormatError {
+    let (root, evidence) = (work_dir.root().to_path_buf(), work_dir.format_file());
+    FormatError::Other { root, found, evidence, asked }
 }
 
 fn kept(disk: &dyn Disk, work_dir: &WorkDir, asked: Format) -> Result<Kept, FormatError> {
     let others = |format: &Format| *format != asked;
-    let suspects: Vec<_> = match mark(disk, work_dir)? {
+    let said = mark(disk, work_dir)?;
+    let suspects: Vec<_> = match said {
         Some(said) if said == asked => return Ok(Kept::Said),
         Some(said) => vec![said],
         None if find(disk, work_dir, asked)?.is_some() => return Ok(Kept::Unsaid),
@@ -150,8 +219,7 @@ fn kept(disk: &dyn Disk, work_dir: &WorkDir, asked: Format) -> Result<Kept, Form
             return Err(FormatError::Other { root, found, evidence, asked });
         }
     }
-    // Whoever has no logs yet may choose again.
-    Ok(Kept::Unsaid)
+    Ok(said.map_or(Kept::Unsaid, Kept::Otherwise))
 }
 
 /// What the file says, if it is there and says anything.
@@ -247,6 +315,7 @@ mod tests {
     use crate::store::jsonl::Options;
     use crate::store::seam::LogStore;
     use crate::store::sqlite;
+    use crate::testing::disk::{Call, EPERM, Fault, Plan};
     use crate::testing::store::{Home, records, turn};
     use std::fs;
 
@@ -260,7 +329,12 @@ mod tests {
     }
 
     fn claimed(home: &Home, asked: Format) -> Result<(), FormatError> {
-        claim(&home.disk, &home.work_dir(), asked, SyncMode::Barrier, 7)
+        claimed_by(home, asked, Claimant::Holder)
+    }
+
+    fn claimed_by(home: &Home, asked: Format, claimant: Claimant) -> Result<(), FormatError> {
+        let claim = Claim { asked, claimant, sync: SyncMode::Barrier, process: 7 };
+        claim.make(&home.disk, &home.work_dir())
     }
 
     fn looked_at(home: &Home, asked: Format) -> Result<(), FormatError> {
@@ -325,14 +399,67 @@ mod tests {
             for process in 0..8 {
                 let (disk, work_dir) = (home.disk.clone(), home.work_dir());
                 scope.spawn(move || {
-                    let asked = Format::JsonlZst;
-                    claim(&disk, &work_dir, asked, SyncMode::Barrier, process).expect("free");
+                    let (asked, claimant) = (Format::JsonlZst, Claimant::Guest);
+                    let claim = Claim { asked, claimant, sync: SyncMode::Barrier, process };
+                    claim.make(&disk, &work_dir).expect("free");
                 });
             }
         });
         assert_eq!(marked(&home).as_deref(), Some("jsonl-zst\n"));
         let left = fs::read_dir(home.work_dir().storage()).expect("there").count();
         assert_eq!(left, 3, "the mark and the folders of the logs");
+    }
+
+    #[test]
+    fn what_another_process_has_said_is_changed_by_the_holder_of_the_lock_alone() {
+        let home = Home::new();
+        claimed_by(&home, Format::JsonlZst, Claimant::Guest).expect("nobody has said anything");
+        // It may be about to make its first log.
+        let refused = claimed_by(&home, Format::Jsonl, Claimant::Guest).expect_err("another form");
+        let evidence = home.work_dir().format_file().display().to_string();
+        let told = refused.to_string();
+        assert!(told.contains(&format!("are kept as \"jsonl-zst\" (see {evidence})")), "{told}");
+        assert!(
+            told.ends_with("set storage.format = \"jsonl-zst\" in the configuration"),
+            "{told}"
+        );
+        assert_eq!(marked(&home).as_deref(), Some("jsonl-zst\n"));
+        looked_at(&home, Format::Jsonl).expect("there is no log that could not be read");
+        claimed_by(&home, Format::Jsonl, Claimant::Holder).expect("there is no log yet");
+        assert_eq!(marked(&home).as_deref(), Some("jsonl\n"));
+    }
+
+    #[test]
+    fn of_many_that_come_at_once_with_different_forms_those_of_one_are_right() {
+        for _ in 0..20 {
+            let home = Home::new();
+            let claims = std::thread::scope(|scope| {
+                let claims: Vec<_> = (0..6)
+                    .map(|process| {
+                        let (disk, work_dir) = (home.disk.clone(), home.work_dir());
+                        let asked = Format::ALL[process as usize % 3];
+                        let (claimant, sync) = (Claimant::Guest, SyncMode::Never);
+                        let claim = Claim { asked, claimant, sync, process };
+                        scope.spawn(move || (asked, claim.make(&disk, &work_dir).is_ok()))
+                    })
+                    .collect();
+                claims.into_iter().map(|claim| claim.join().expect("no panic")).collect::<Vec<_>>()
+            });
+            let said = marked(&home).expect("somebody was first");
+            let expected = claims.iter().map(|(asked, _)| format!("{asked}\n") == said);
+            assert!(claims.iter().map(|claim| claim.1).eq(expected), "{said}: {claims:?}");
+            let left = fs::read_dir(home.work_dir().storage()).expect("there").count();
+            assert_eq!(left, 3, "the mark and the folders of the logs");
+        }
+    }
+
+    #[test]
+    fn where_there_are_no_links_the_form_is_said_all_the_same() {
+        let home = Home::new();
+        let refused = Fault::Error(EPERM);
+        home.disk.fail(Plan { only: Some(Call::Link), from: 0, times: 1, fault: refused });
+        claimed(&home, Format::Sqlite).expect("nothing is there");
+        assert_eq!(marked(&home).as_deref(), Some("sqlite\n"));
     }
 
     #[tokio::test]
