@@ -1,6 +1,6 @@
 //! What can be wrong with a frame.
 
-use crate::store::frames::walk::FRAME_BYTES_MAX;
+use crate::store::frames::walk::{FRAME_BYTES_MAX, LOG_BYTES_MAX};
 
 /// Why a frame of a log cannot be read, or could not be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -40,6 +40,14 @@ pub enum FrameFault {
         /// How much was asked for.
         bytes: usize,
     },
+    /// With it, the log says to hold more than any does.
+    #[error(
+        "with it the log says to hold {declared} bytes, more than the {LOG_BYTES_MAX} of a log"
+    )]
+    LogTooLong {
+        /// What all frames up to this one say.
+        declared: u64,
+    },
     /// The decoder refuses it; this is what it says.
     #[error("its content is damaged: {0}")]
     Damaged(&'static str),
@@ -55,6 +63,28 @@ pub enum FrameFault {
     /// The first frame is the first record and nothing else, so that it can be read alone.
     #[error("the first frame does not hold exactly the first record")]
     First,
+}
+
+impl FrameFault {
+    /// Whether nothing need be wrong with the log, but that it is more than can be held.
+    #[must_use]
+    pub fn is_of_memory(&self) -> bool {
+        match self {
+            Self::NoMemory { .. } | Self::LogTooLong { .. } => true,
+            Self::NoFrame
+            | Self::Reserved
+            | Self::Dictionary
+            | Self::NoChecksum
+            | Self::NoLength
+            | Self::TooLong { .. }
+            | Self::Overstated { .. }
+            | Self::Damaged(_)
+            | Self::Unmade(_)
+            | Self::Swallowing
+            | Self::Lines
+            | Self::First => false,
+        }
+    }
 }
 
 /// Something wrong in a log of frames.

@@ -61,9 +61,12 @@ fn what_a_cut_leaves_is_the_whole_frames_and_a_torn_end() {
         let frames = starts.iter().filter(|start| **start <= cut).count() - 1;
         let expected = Decoded { text: lines[..ends[frames]].to_vec(), whole: starts[frames] };
         assert_eq!(decode(&bytes[..cut]), Ok(expected.clone()), "cut at {cut}");
-        for zeros in [1, 4, 5_000] {
+        for zeros in [1, 2, 3, 4, 5_000] {
             let torn = [&bytes[..cut], &vec![0; zeros]].concat();
-            let is_certain = zeros >= CHECKSUM_BYTES || cut == starts[frames];
+            let is_in_checksum = starts.iter().any(|end| {
+                (end - CHECKSUM_BYTES.min(*end)..*end).contains(&cut) && cut + zeros == *end
+            });
+            let is_certain = zeros >= CHECKSUM_BYTES || cut == starts[frames] || is_in_checksum;
             // Too few zeros may be part of the frame; they are never taken for more than it.
             match decode(&torn) {
                 Ok(decoded) => assert_eq!(decoded, expected, "cut at {cut}, {zeros} zeros"),
@@ -78,15 +81,61 @@ fn what_a_cut_leaves_is_the_whole_frames_and_a_torn_end() {
 fn zeros_in_the_place_of_the_end_of_the_last_frame_are_torn() {
     let (bytes, lines) = log();
     let starts = starts(&bytes);
-    for from in starts[2]..bytes.len() - CHECKSUM_BYTES {
+    for from in starts[2]..bytes.len() {
         let mut torn = bytes.clone();
         torn[from..].fill(0);
         let expected = Decoded { text: lines[..28].to_vec(), whole: starts[2] };
         assert_eq!(decode(&torn), Ok(expected), "zeros from {from}");
     }
-    let mut damaged = bytes;
-    damaged[starts[1] + 9..starts[2]].fill(0);
-    assert!(decode(&damaged).is_err(), "what follows was written");
+    for from in [starts[1] + 9, starts[2] - 2] {
+        let mut damaged = bytes.clone();
+        damaged[from..starts[2]].fill(0);
+        assert!(decode(&damaged).is_err(), "what follows was written");
+    }
+}
+
+#[test]
+fn a_frame_that_lacks_the_end_of_its_checksum_gives_all_its_lines_back() {
+    let (bytes, _) = log();
+    let last = starts(&bytes)[2];
+    for zeros in 1..CHECKSUM_BYTES {
+        let mut torn = bytes[last..].to_vec();
+        let written = torn.len() - zeros;
+        torn[written..].fill(0);
+        assert_eq!(recover(&torn), b"{\"n\":4}\n", "{zeros} zeros");
+        // Another checksum, or another text, is no torn write.
+        let mut damaged = torn.clone();
+        damaged[written - 1] ^= 1;
+        assert_eq!((recover(&damaged), decode(&damaged).is_err()), (Vec::new(), true));
+    }
+}
+
+/// A frame that says to hold this many blocks of 128 KiB, each a byte repeated.
+fn swollen(blocks: usize) -> Vec<u8> {
+    let content = u32::try_from(blocks * 128 * 1024).expect("within a frame");
+    let mut frame = [&MAGIC[..], &[0b1010_0100], &content.to_le_bytes()].concat();
+    for block in 1..=blocks {
+        let header = (128_u32 * 1024) << 3 | 0b10 | u32::from(block == blocks);
+        frame.extend(&header.to_le_bytes()[..3]);
+        frame.push(b'x');
+    }
+    frame.extend([0; CHECKSUM_BYTES]);
+    frame
+}
+
+#[test]
+fn a_log_that_says_to_hold_more_than_any_is_refused_before_memory_is_taken_for_it() {
+    let (bytes, _) = log();
+    let frame = swollen(2_048);
+    let swollen = [&bytes[..], &frame.repeat(4)].concat();
+    let broken = decode(&swollen).expect_err("more than the limit");
+    let declared = LOG_BYTES_MAX + 36;
+    assert_eq!(broken.why, FrameFault::LogTooLong { declared });
+    assert_eq!(broken.offset, (bytes.len() + 3 * frame.len()) as u64);
+    assert!(broken.why.is_of_memory());
+    // One less is looked into.
+    let within = [&bytes[..], &swollen[bytes.len() + frame.len()..]].concat();
+    assert!(!decode(&within).expect_err("no checksum").why.is_of_memory());
 }
 
 #[test]

@@ -7,6 +7,10 @@ use crate::store::frames::fault::FrameFault;
 /// What one frame may say to hold: more than any record, and no more than memory takes at once.
 pub const FRAME_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
+/// What all frames of one log may say to hold. A log is read into memory as a whole, and a few bytes can
+/// say to hold a thousand times as many: far more than any turn comes to, and what a machine still has.
+pub const LOG_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
 /// The first bytes of every frame.
 pub(super) const MAGIC: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
 pub(super) const CHECKSUM_BYTES: usize = 4;

@@ -273,27 +273,13 @@ impl Tail {
     /// Writes the whole log to a new file and gives that the log's name.
     fn replace(&mut self, files: &Files, batch: Batch<'_>) -> Result<(), IoFailure> {
         let path = self.path.clone();
-        let temporary = files.temporary(&path);
         let old = files.disk.open(&path, Open::Read).map_err(IoFailure::of("open", &path))?;
         let old = disk::read(&*old, 0, self.safe()).map_err(IoFailure::of("read", &path))?;
         if (old.len() as u64) < self.safe() {
             return Err(IoFailure::of("read", &path)(io::ErrorKind::UnexpectedEof.into()));
         }
         let bytes = [&old, &self.pending, batch.bytes].concat();
-        let file =
-            files.disk.open(&temporary, Open::New).map_err(IoFailure::of("create", &temporary))?;
-        let replaced = disk::write(&*file, 0, &bytes)
-            .map_err(IoFailure::of("write", &temporary))
-            .and_then(|()| files.stamp(&*file, &temporary))
-            .and_then(|()| file.sync().map_err(IoFailure::of("sync", &temporary)))
-            .and_then(|()| {
-                files.disk.rename(&temporary, &path).map_err(IoFailure::of("replace", &path))
-            });
-        if let Err(error) = replaced {
-            drop(files.disk.unlink(&temporary));
-            return Err(error);
-        }
-        self.file = Some(file);
+        self.file = Some(files.replace(&path, &bytes)?);
         self.attempted.clear();
         files.sync_folder_of(&path)
     }

@@ -11,7 +11,7 @@ use tokio::sync::broadcast;
 
 use crate::base::clock::{Clock, Entropy};
 use crate::base::tasks::Tasks;
-use crate::store::disk::{Disk, DiskFile, Stat};
+use crate::store::disk::{self, Disk, DiskFile, Open, Stat};
 use crate::store::error::{Corruption, IoFailure, Place, StoreError};
 use crate::store::frames::Decoders;
 use crate::store::jsonl::options::Options;
@@ -112,6 +112,30 @@ impl Files {
         self.disk.sync_folder(folder).map_err(IoFailure::of("sync the folder", folder))
     }
 
+    /// Writes a log to a new file, safe on the device, and gives that the name `path`, which may not be
+    /// safe yet.
+    pub(super) fn replace(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+    ) -> Result<Box<dyn DiskFile>, IoFailure> {
+        let temporary = self.temporary(path);
+        let file =
+            self.disk.open(&temporary, Open::New).map_err(IoFailure::of("create", &temporary))?;
+        let replaced = disk::write(&*file, 0, bytes)
+            .map_err(IoFailure::of("write", &temporary))
+            .and_then(|()| self.stamp(&*file, &temporary))
+            .and_then(|()| file.sync().map_err(IoFailure::of("sync", &temporary)))
+            .and_then(|()| {
+                self.disk.rename(&temporary, path).map_err(IoFailure::of("replace", path))
+            });
+        if let Err(error) = replaced {
+            drop(self.disk.unlink(&temporary));
+            return Err(error);
+        }
+        Ok(file)
+    }
+
     /// Sets the time of a file from the clock. A log that is removed and made again within one tick
     /// of the file system's own clock, under the same inode, still gets another revision.
     pub(super) fn stamp(&self, file: &dyn DiskFile, path: &Path) -> Result<(), IoFailure> {
@@ -128,7 +152,18 @@ impl Files {
 
     /// Records that cannot be added to a log of so many.
     pub(super) fn unmade(&self, log: &LogId, records: u64, why: Corruption) -> StoreError {
-        StoreError::Refused { place: self.place(log), line: records + 1, why: Arc::new(why) }
+        match &why {
+            // They may be given again when there is memory.
+            Corruption::Frame { why: fault, .. } if fault.is_of_memory() => {
+                let cause = io::Error::new(io::ErrorKind::OutOfMemory, why);
+                IoFailure::of("append to", &self.file(log))(cause).into()
+            }
+            _ => StoreError::Refused {
+                place: self.place(log),
+                line: records + 1,
+                why: Arc::new(why),
+            },
+        }
     }
 
     /// For `map_err`: what the system said of the file of a log, as an error of the store.

@@ -100,6 +100,13 @@ pub(super) fn snapshot(files: &Files, log: &LogId) -> Result<Snapshot, StoreErro
     }
 }
 
+/// The error for a line that cannot be read. What is only more than memory holds is no damage.
 fn corrupt(place: &Place, line: u64, why: Corruption) -> StoreError {
-    StoreError::Corrupt { place: place.clone(), line, why: Arc::new(why) }
+    match (&why, &place.path) {
+        (Corruption::Frame { why: fault, .. }, Some(path)) if fault.is_of_memory() => {
+            let cause = io::Error::new(io::ErrorKind::OutOfMemory, why);
+            IoFailure::of("read", path)(cause).into()
+        }
+        _ => StoreError::Corrupt { place: place.clone(), line, why: Arc::new(why) },
+    }
 }

@@ -42,13 +42,13 @@ impl Run {
         Self::of(Encoding::Lines)
     }
 
-    fn of(encoding: Encoding) -> Self {
+    pub(super) fn of(encoding: Encoding) -> Self {
         let home = Home::new();
         let store = home.store(in_encoding(encoding));
         Self { encoding, home, store, writer: None, acked: Vec::new() }
     }
 
-    fn file(&self) -> PathBuf {
+    pub(super) fn file(&self) -> PathBuf {
         self.home.file_in(self.encoding, &turn(0))
     }
 
@@ -227,27 +227,61 @@ async fn a_creation_that_failed_leaves_no_file() {
     }
 }
 
+/// So many that a frame of them delivers whole lines before it is cut.
+const TORN_RECORDS: usize = 6_000;
+
+/// A log of two records with a torn end, and that end.
+async fn torn(encoding: Encoding) -> (Run, Vec<u8>) {
+    let mut run = Run::of(encoding);
+    run.create().await.expect("created");
+    drop(run.writer.take());
+    let attempted = records(2..2 + TORN_RECORDS);
+    let lines: Vec<_> = attempted.iter().flat_map(|it| [it.as_bytes(), b"\n"].concat()).collect();
+    let mut torn = encoded(encoding, &lines);
+    torn.truncate(torn.len() * 2 / 3);
+    let mut file = fs::OpenOptions::new().append(true).open(run.file()).expect("there");
+    file.write_all(&torn).expect("torn");
+    (run, torn)
+}
+
+/// The records of the log once it has been opened for writing.
+async fn repaired(run: &Run) -> Vec<Record> {
+    let store = run.home.store(in_encoding(run.encoding));
+    drop(store.open(&turn(0)).await.expect("free"));
+    store.inspect(&turn(0)).await.expect("readable").records.clone()
+}
+
+#[tokio::test]
+async fn a_repair_that_a_crash_ends_anywhere_loses_no_record_that_it_would_have_recovered() {
+    for encoding in ENCODINGS {
+        let whole = repaired(&torn(encoding).await.0).await;
+        assert!(whole.len() > TORN_RECORDS / 4, "{} records", whole.len());
+        for from in 0.. {
+            let (run, torn) = torn(encoding).await;
+            let dead = Plan { times: u64::MAX, ..once(from, Fault::Error(EIO)) };
+            run.home.disk.fail(dead);
+            let opened = run.store.open(&turn(0)).await;
+            run.home.disk.heal();
+            assert_eq!(repaired(&run).await, whole, "dead from call {from} on");
+            check_kept(&run, &torn);
+            if opened.is_ok() {
+                break;
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_repair_that_fails_anywhere_destroys_nothing_and_can_be_done_again() {
     for (encoding, fault) in in_every_encoding(FAULTS) {
         for from in 0.. {
-            let mut run = Run::of(encoding);
-            run.create().await.expect("created");
-            drop(run.writer.take());
-            // So much that a frame of it delivers whole lines before it is cut.
-            let attempted = records(2..6_000);
-            let lines: Vec<_> =
-                attempted.iter().flat_map(|it| [it.as_bytes(), b"\n"].concat()).collect();
-            let mut torn = encoded(encoding, &lines);
-            torn.truncate(torn.len() * 2 / 3);
-            let mut file = fs::OpenOptions::new().append(true).open(run.file()).expect("there");
-            file.write_all(&torn).expect("torn");
+            let (run, torn) = torn(encoding).await;
             let before = run.home.disk.calls().len() as u64;
             run.home.disk.fail(once(from, fault));
             drop(run.store.open(&turn(0)).await);
             run.home.disk.heal();
             let made = run.home.disk.calls().len() as u64 - before;
-            run.check_restart(attempted.len()).await;
+            run.check_restart(TORN_RECORDS).await;
             check_kept(&run, &torn);
             if from > made {
                 break;
