@@ -4,7 +4,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 
 use crate::store::error::StoreError;
-use crate::store::log::{LogKind, Record};
+use crate::store::log::{LogKind, Record, Strays};
 use crate::store::seam::Durability;
 use crate::testing::store::contract::{
     Subject, check_list, check_records, check_refused, check_removed, created, read,
@@ -165,8 +165,10 @@ pub async fn a_failed_open_takes_nothing(subject: &dyn Subject) {
 
 /// Case 9.
 pub async fn a_dropped_read_harms_nobody(subject: &dyn Subject) {
-    let (store, turn) = (subject.store(), turn(0));
+    let (store, turn, other) = (subject.store(), turn(0), turn(1));
     drop(created(&store, &turn, &records(0..3)).await);
+    drop(created(&store, &other, &records(5..7)).await);
+    let removed = store.remove(&other).await.expect("removed");
     drop(store.inspect(&turn));
     let waiting = store.inspect(&turn);
     // Polled once each, then dropped: what has begun goes on without them.
@@ -176,6 +178,15 @@ pub async fn a_dropped_read_harms_nobody(subject: &dyn Subject) {
     drop(store.snapshots(LogKind::Turn).now_or_never());
     drop(store.revision(&turn).now_or_never());
     drop(store.removed().now_or_never());
+    drop(store.inspect_removed(&removed).now_or_never());
+    for kind in [LogKind::Session, LogKind::Turn] {
+        drop(store.strays(kind).now_or_never());
+    }
+    let found = store.inspect_removed(&removed).await.expect("it is still there");
+    assert_eq!(found.records, records(5..7));
+    assert_eq!(store.strays(LogKind::Turn).await.expect("listed"), Strays::default());
+    store.restore(&removed).await.expect("nobody holds it");
+    check_records(&store, &other, &records(5..7)).await;
     assert_eq!(waiting.await.expect("read").records, records(0..3));
     let mut writer = store.open(&turn).await.expect("free");
     writer.append(&[record(3)], Durability::Barrier).await.expect("appended");
