@@ -193,10 +193,9 @@ fn a_database_is_looked_at_by_one_process_while_another_writes_it() {
     let kept = Kept::new();
     let work_dir = WorkDir::new(kept.work_dir()).expect("absolute");
     process(async {
-        let disk = Arc::new(RealDisk);
-        let lock = InstanceLock::acquire(disk.clone(), &work_dir, 7, StillClock.now());
+        let lock = InstanceLock::acquire(Arc::new(RealDisk), &work_dir, 7, StillClock.now());
         let parts = Parts {
-            disk,
+            disk: Arc::new(RealDisk),
             clock: Arc::new(StillClock),
             entropy: Arc::new(CountingEntropy::default()),
             tasks: Tasks::new(),

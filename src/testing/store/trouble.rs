@@ -2,7 +2,7 @@
 //! else's hands on the file.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 
@@ -308,4 +308,37 @@ async fn who_has_lost_the_lock_writes_nothing_more() {
         assert!(matches!(outcome, Err(StoreError::LockLost(_))), "{outcome:?}");
     }
     assert_eq!(store.inspect(&turn(0)).await.expect("readable").records, records(0..2));
+}
+
+#[tokio::test]
+async fn a_log_that_is_more_than_memory_holds_is_not_taken_for_damaged() {
+    let mut run = Run::of(Encoding::Frames);
+    run.create().await.expect("created");
+    drop(run.writer.take());
+    let bytes = [fs::read(run.file()).expect("there"), swollen_frames()].concat();
+    fs::write(run.file(), &bytes).expect("written");
+    let turn = turn(0);
+    for refused in [run.store.inspect(&turn).await.map(drop), run.store.open(&turn).await.map(drop)]
+    {
+        let Err(StoreError::Io(failure)) = &refused else { panic!("{refused:?}") };
+        assert_eq!(failure.cause.kind(), ErrorKind::OutOfMemory);
+        assert_eq!(failure.path, run.file());
+        assert!(failure.to_string().contains("more than the 1073741824 of a log"), "{failure}");
+    }
+    assert!(run.store.snapshots(LogKind::Turn).await.expect("listed")[0].is_ok());
+    assert_eq!(fs::read(run.file()).expect("there"), bytes);
+}
+
+/// Frames of a few kilobytes, each of which says to hold 128 MiB of one byte repeated.
+fn swollen_frames() -> Vec<u8> {
+    let (blocks, block_bytes) = (1_024_u32, 128_u32 * 1024);
+    let mut frame = 0xFD2F_B528_u32.to_le_bytes().to_vec();
+    frame.push(0b1010_0100);
+    frame.extend((blocks * block_bytes).to_le_bytes());
+    for block in 1..=blocks {
+        let header = block_bytes << 3 | 0b10 | u32::from(block == blocks);
+        frame.extend([&header.to_le_bytes()[..3], b"x"].concat());
+    }
+    frame.extend([0; 4]);
+    frame.repeat(8)
 }

@@ -3,7 +3,6 @@
 use super::*;
 use crate::testing::folder;
 use crate::testing::rights::within_permissions;
-use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
 
 /// Everything in the work directory, with its bytes and times.

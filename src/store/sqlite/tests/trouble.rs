@@ -135,7 +135,7 @@ async fn what_makings_left_that_a_crash_ended_goes_when_the_holder_of_the_lock_w
         let path = folder.join(name);
         let file = File::create(&path).expect("made");
         let now = UNIX_EPOCH + Duration::from_millis(StillClock.now().ms().cast_unsigned());
-        let made = now - Duration::from_secs(hours * 60 * 60);
+        let made = now - Duration::from_hours(hours);
         file.set_times(FileTimes::new().set_modified(SystemTime::max(made, UNIX_EPOCH)))
             .expect("set");
         path
