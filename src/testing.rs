@@ -19,6 +19,7 @@ pub mod model;
 pub mod model_server;
 pub mod pty;
 pub mod rights;
+pub mod seed;
 pub mod session_fact;
 pub mod sessions;
 pub mod sim;

@@ -23,7 +23,7 @@ use crate::domain::permission::pattern::PatternError;
 use crate::models::registry;
 use crate::runtime::hub::{Hub, Interest};
 use crate::store::disk::RealDisk;
-use crate::store::format::{self, Claim, Claimant, FormatError};
+use crate::store::format::{self, Claim, Claimant, Format, FormatError};
 use crate::store::lock::{InstanceLock, LockError};
 use crate::store::work_dir::{WorkDir, WorkDirError};
 use crate::tools::registry::RegistryError;

@@ -188,7 +188,12 @@ impl Claim {
         said
     }
 
-    fn say(self, disk: &dyn Disk, work_dir: &WorkDir) -> Result<(), FormatError> {
+    /// Says that logs are in this form from now on, whatever was said before. Only the holder of the work
+    /// directory may.
+    ///
+    /// # Errors
+    /// [`FormatError::Io`].
+    pub fn say(self, disk: &dyn Disk, work_dir: &WorkDir) -> Result<(), FormatError> {
         let path = work_dir.format_file();
         let temporary = self.write(disk, &path)?;
         put(disk, &temporary, &path)
@@ -202,6 +207,7 @@ impl Claim {
     }
 }
 
+/// Gives what was written the name that counts.
 fn put(disk: &dyn Disk, temporary: &Path, path: &Path) -> Result<(), FormatError> {
     let put = disk.rename(temporary, path).map_err(IoFailure::of("replace", path));
     Ok(put.inspect_err(|_| drop(disk.unlink(temporary)))?)
