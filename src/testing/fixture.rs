@@ -1,5 +1,7 @@
 //! Work directories full of sessions, each log made and checked as the program itself makes it.
 
+mod prose;
+
 use std::borrow::Borrow;
 use std::path::Path;
 use std::sync::Arc;
@@ -26,6 +28,7 @@ use crate::store::seam::{Durability, SyncMode};
 use crate::store::session_repo::SessionRepo;
 use crate::store::turn_repo::TurnRepo;
 use crate::testing::backend::Backend;
+use crate::testing::fixture::prose::prose;
 use crate::testing::{fact, session_fact};
 
 /// How many sessions are written at a time.
@@ -34,108 +37,6 @@ const AT_A_TIME: usize = 16;
 const BETWEEN_LOGS: Duration = Duration::from_mins(26);
 /// The first of them: the begin of 2025.
 const FIRST_MS: i64 = 1_735_689_600_000;
-
-/// Room for the sentence with which a text becomes long enough.
-const SENTENCE_BYTES: usize = 256;
-/// What answers are made of. ASCII, so that any length can be cut.
-const WORDS: [&str; 96] = [
-    "the",
-    "watcher",
-    "waits",
-    "for",
-    "an",
-    "event",
-    "that",
-    "came",
-    "**before**",
-    "it",
-    "listened",
-    "listen",
-    "first",
-    "then",
-    "look",
-    "at",
-    "folder",
-    "again",
-    "because",
-    "file",
-    "was",
-    "written",
-    "while",
-    "nobody",
-    "looked",
-    "test",
-    "fails",
-    "one",
-    "time",
-    "in",
-    "ten",
-    "when",
-    "disk",
-    "is",
-    "slow",
-    "`notify`",
-    "reports",
-    "a",
-    "rename",
-    "as",
-    "two",
-    "events",
-    "and",
-    "second",
-    "of",
-    "them",
-    "has",
-    "no",
-    "path",
-    "so",
-    "we",
-    "keep",
-    "last",
-    "known",
-    "name",
-    "beside",
-    "its",
-    "descriptor",
-    "this",
-    "costs",
-    "map",
-    "entry",
-    "each",
-    "which",
-    "bounded",
-    "by",
-    "number",
-    "open",
-    "files",
-    "I'd",
-    "rather",
-    "change",
-    "order",
-    "than",
-    "add",
-    "retry",
-    "there",
-    "are",
-    "three",
-    "callers",
-    "only",
-    "poll",
-    "loop",
-    "needs",
-    "to",
-    "know",
-    "timeout",
-    "stays",
-    "where",
-    "did",
-    "not",
-    "run",
-    "whole",
-    "suite",
-    "yet",
-    "`tests/watch.rs`",
-];
 
 /// What a session is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -363,38 +264,6 @@ impl Plan {
         facts.push(fact::answer(last, &prose(self.shape.answer_bytes, seed)));
         facts.push(fact::complete());
         facts
-    }
-}
-
-/// Paragraphs of a length, other ones for every seed: what compresses logs finds as little said twice
-/// as in a real answer.
-fn prose(bytes: usize, seed: u64) -> String {
-    let mut choices = Choices(seed);
-    let mut text = String::with_capacity(bytes + SENTENCE_BYTES);
-    while text.len() < bytes {
-        for _ in 0..5 + choices.below(9) {
-            text.push_str(choices.of(&WORDS));
-            text.push(' ');
-        }
-        text.push_str(choices.of(&WORDS));
-        text.push_str(choices.of(&[". ", "; ", ".\n\n", ", see `watch.rs`. "]));
-    }
-    text.truncate(bytes);
-    text
-}
-
-/// Numbers that follow from a seed.
-struct Choices(u64);
-
-impl Choices {
-    fn below(&mut self, count: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        usize::try_from(mixed >> 33).unwrap_or_default() % count
-    }
-
-    fn of<'a>(&mut self, texts: &[&'a str]) -> &'a str {
-        texts.get(self.below(texts.len())).copied().unwrap_or_default()
     }
 }
 

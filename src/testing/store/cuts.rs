@@ -302,37 +302,6 @@ async fn a_list_looks_at_no_log_and_snapshots_read_only_the_beginning() {
 }
 
 #[tokio::test]
-async fn a_log_that_is_more_than_memory_holds_is_not_taken_for_damaged() {
-    let log = Log::new(Encoding::Frames).await;
-    let mut bytes = log.bytes.clone();
-    bytes.extend(swollen_frames());
-    fs::write(log.path(), &bytes).expect("written");
-    let store = log.home.store(in_encoding(Encoding::Frames));
-    for refused in [store.inspect(&turn(0)).await.map(drop), store.open(&turn(0)).await.map(drop)] {
-        let Err(StoreError::Io(failure)) = &refused else { panic!("{refused:?}") };
-        assert_eq!(failure.cause.kind(), ErrorKind::OutOfMemory);
-        assert_eq!(failure.path, log.path());
-        assert!(failure.to_string().contains("more than the 1073741824 of a log"), "{failure}");
-    }
-    assert!(store.snapshots(LogKind::Turn).await.expect("listed")[0].is_ok());
-    assert_eq!(fs::read(log.path()).expect("there"), bytes);
-}
-
-/// Frames of a few kilobytes, each of which says to hold 128 MiB of one byte repeated.
-fn swollen_frames() -> Vec<u8> {
-    let (blocks, block_bytes) = (1_024_u32, 128_u32 * 1024);
-    let mut frame = 0xFD2F_B528_u32.to_le_bytes().to_vec();
-    frame.push(0b1010_0100);
-    frame.extend((blocks * block_bytes).to_le_bytes());
-    for block in 1..=blocks {
-        let header = block_bytes << 3 | 0b10 | u32::from(block == blocks);
-        frame.extend([&header.to_le_bytes()[..3], b"x"].concat());
-    }
-    frame.extend([0; 4]);
-    frame.repeat(8)
-}
-
-#[tokio::test]
 async fn a_header_of_any_length_is_found() {
     let header = Record::new(format!("{{\"text\":\"{}\"}}", noise(300_000))).expect("an object");
     for encoding in ENCODINGS {
