@@ -30,6 +30,7 @@ pub enum LeaveError {
 impl App {
     /// Gives up what the disk has not taken, and from now on whatever it does not take at once: nobody
     /// is there who could ask for it again. Gives what was held.
+    #[must_use]
     pub fn hold_nothing(&self) -> Vec<StoreError> {
         self.graph.storage.coordinator.end()
     }

@@ -12,7 +12,7 @@ use crate::store::coordinate::Stall;
 use crate::store::log::LogId;
 
 /// How long want of room is waited out: what somebody needs who reads of it and frees some.
-const WANT_MAX: Duration = Duration::from_secs(60);
+const WANT_MAX: Duration = Duration::from_mins(1);
 
 /// Why nothing is held any longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

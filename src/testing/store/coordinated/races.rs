@@ -13,7 +13,7 @@ const LOGS: usize = 4;
 /// How often each of them is opened and let go.
 const ROUNDS: usize = 400;
 /// Far longer than all of it takes.
-const HANG: Duration = Duration::from_secs(60);
+const HANG: Duration = Duration::from_mins(1);
 
 /// Opens a log, writes to it and lets it go, again and again.
 async fn write_on(store: Coordinator, log: usize) {
