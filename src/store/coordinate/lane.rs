@@ -1,7 +1,8 @@
 //! The batches of one log, in order: those that arrive while one is being written go together after
 //! it. A batch that was not written stays the first until it is, or is given up.
 
-use std::collections::VecDeque;
+mod state;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use tokio::sync::{Notify, oneshot, watch};
 
 use crate::base::tasks::Tasks;
 use crate::store::coordinate::board::{Board, Stall};
+use crate::store::coordinate::lane::state::{Batch, Next, Owner, State, Wanted};
 use crate::store::error::{Ending, Place, StoreError, Trouble};
 use crate::store::log::{LogId, Record, Revision};
 use crate::store::seam::{Durability, LogWriter};
@@ -30,67 +32,6 @@ pub(super) struct Lane {
     tries: watch::Sender<u64>,
     /// Somebody wants something of a batch that is held.
     asked: Notify,
-}
-
-struct State {
-    /// None while it is at work, and once the log is free.
-    writer: Option<Box<dyn LogWriter>>,
-    owner: Owner,
-    /// How many records are acknowledged.
-    records: u64,
-    queue: VecDeque<Batch>,
-    /// How many batches were ever put into the queue, and how many left it.
-    put: u64,
-    left: u64,
-    /// What the disk said to the first batch, if that was tried and not written.
-    held: Option<StoreError>,
-    wanted: Wanted,
-}
-
-/// Who has the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
-    /// A writer that may have more to say.
-    Writer,
-    /// Nobody any more; what waits is still written.
-    Nobody,
-    /// Nobody, and it is free.
-    Free,
-}
-
-/// What is to become of a batch that is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
-    /// It waits for its time, if it has one.
-    Patience,
-    /// It is to be tried now.
-    Retry,
-    /// It is not to be tried any more.
-    GiveUp,
-}
-
-/// Records that belong together, and who waits for them.
-struct Batch {
-    records: Vec<Record>,
-    durability: Durability,
-    done: oneshot::Sender<Result<Revision, StoreError>>,
-}
-
-/// The batches that are written at once.
-struct Joined {
-    batches: usize,
-    records: Vec<Record>,
-    durability: Durability,
-}
-
-/// What becomes of a writer that has written.
-enum Next {
-    /// More waits.
-    More(Box<dyn LogWriter>),
-    /// It rests.
-    Rest,
-    /// Nobody has the log, which is free once this is dropped.
-    Free(Box<dyn LogWriter>),
 }
 
 /// The work on a queue. Should it break off, nobody waits for it any longer.
@@ -120,17 +61,7 @@ impl Lane {
         board: Board,
         tasks: Tasks,
     ) -> Arc<Self> {
-        let state = State {
-            owner: Owner::Writer,
-            records: writer.records(),
-            writer: Some(writer),
-            queue: VecDeque::new(),
-            put: 0,
-            left: 0,
-            held: None,
-            wanted: Wanted::Patience,
-        };
-        let (state, tries) = (Mutex::new(state), watch::Sender::default());
+        let (state, tries) = (Mutex::new(State::new(writer)), watch::Sender::default());
         Arc::new(Self { place, board, tasks, state, tries, asked: Notify::new() })
     }
 
@@ -180,12 +111,17 @@ impl Lane {
 
     /// Tries what is held now.
     pub(super) fn retry(&self) {
-        self.want(Wanted::Retry);
+        self.lock().want_retry();
+        self.asked.notify_one();
     }
 
     /// Gives up what is held; says what that is.
     pub(super) fn give_up(&self) -> Option<StoreError> {
-        self.want(Wanted::GiveUp)
+        let mut state = self.lock();
+        let stalled = state.stalled(&self.place)?;
+        state.wanted = Wanted::GiveUp;
+        self.asked.notify_one();
+        Some(stalled)
     }
 
     /// Returns when what waits now is written or given up.
@@ -194,17 +130,21 @@ impl Lane {
     /// [`StoreError::Stalled`] if it was tried from now on and the disk did not take it.
     pub(super) async fn drain(&self) -> Result<(), StoreError> {
         let mut tries = self.tries.subscribe();
-        let before = *tries.borrow_and_update();
-        let until = self.lock().put;
-        self.retry();
+        let (until, before) = {
+            let mut state = self.lock();
+            state.want_retry();
+            (state.put, state.begun)
+        };
+        self.asked.notify_one();
         loop {
+            tries.mark_unchanged();
             {
                 let state = self.lock();
                 if state.left >= until {
                     return Ok(());
                 }
-                if let Some(error) = state.stalled(&self.place).filter(|_| *tries.borrow() > before)
-                {
+                // A try that was under way says nothing of what the disk takes now.
+                if let Some(error) = state.stalled(&self.place).filter(|_| state.failed > before) {
                     return Err(error);
                 }
             }
@@ -240,20 +180,12 @@ impl Lane {
         writer
     }
 
-    fn want(&self, wanted: Wanted) -> Option<StoreError> {
-        let mut state = self.lock();
-        let stalled = state.stalled(&self.place)?;
-        state.wanted = wanted;
-        self.asked.notify_one();
-        Some(stalled)
-    }
-
     /// Writes until nothing waits.
     async fn work(&self, mut writer: Box<dyn LogWriter>) {
         let at_work = AtWork(self);
         let (mut pause, mut tries) = (FIRST_PAUSE, 0);
         loop {
-            let joined = self.lock().joined();
+            let joined = self.lock().begin();
             let written = writer.append(&joined.records, joined.durability).await;
             let settled = match written {
                 Err(error) if error.trouble().is_some() => {
@@ -316,7 +248,7 @@ impl Lane {
         tries: u32,
     ) -> Option<(usize, Result<Revision, StoreError>)> {
         let retry_in = (error.trouble() == Some(Trouble::Want)).then_some(pause);
-        self.lock().held = Some(error.clone());
+        self.lock().fail(&error);
         match self.wait(&error, retry_in, tries).await {
             Wanted::Patience | Wanted::Retry => None,
             Wanted::GiveUp => {
@@ -335,20 +267,11 @@ impl Lane {
             }
         };
         tokio::pin!(again);
-        let mut told = false;
+        self.tell_of(error, retry_in, tries);
         loop {
-            let wanted = {
-                let mut state = self.lock();
-                std::mem::replace(&mut state.wanted, Wanted::Patience)
-            };
-            if wanted == Wanted::GiveUp || (told && wanted == Wanted::Retry) {
-                return wanted;
-            }
-            if !std::mem::replace(&mut told, true) {
-                let (log, why) = (self.log().clone(), error.to_string());
-                let (cause, records) = (error.cause(), self.lock().waiting_records());
-                self.board.put(Stall { log, cause, why, records, retry_in, tries });
-                self.tell();
+            match std::mem::replace(&mut self.lock().wanted, Wanted::Patience) {
+                Wanted::Patience => {}
+                wanted @ (Wanted::Retry | Wanted::GiveUp) => return wanted,
             }
             tokio::select! {
                 biased;
@@ -359,56 +282,25 @@ impl Lane {
         }
     }
 
+    /// Puts on the board that a try failed, unless that is to be given up anyway.
+    fn tell_of(&self, error: &StoreError, retry_in: Option<Duration>, tries: u32) {
+        let records = {
+            let state = self.lock();
+            if state.wanted == Wanted::GiveUp {
+                return;
+            }
+            state.waiting_records()
+        };
+        let (log, why) = (self.log().clone(), error.to_string());
+        self.board.put(Stall { log, cause: error.cause(), why, records, retry_in, tries });
+        self.tell();
+    }
+
     fn tell(&self) {
         self.tries.send_modify(|tries| *tries += 1);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    /// All that waits.
-    fn joined(&self) -> Joined {
-        let all = &self.queue;
-        let is_barrier = all.iter().any(|batch| batch.durability == Durability::Barrier);
-        Joined {
-            batches: all.len(),
-            records: all.iter().flat_map(|batch| batch.records.iter().cloned()).collect(),
-            durability: if is_barrier { Durability::Barrier } else { Durability::Written },
-        }
-    }
-
-    /// Hands the writer on.
-    fn next(&mut self, writer: Box<dyn LogWriter>) -> Next {
-        if !self.queue.is_empty() {
-            return Next::More(writer);
-        }
-        match self.owner {
-            Owner::Writer => {
-                self.writer = Some(writer);
-                Next::Rest
-            }
-            Owner::Nobody | Owner::Free => {
-                self.owner = Owner::Free;
-                Next::Free(writer)
-            }
-        }
-    }
-
-    fn waiting_bytes(&self) -> usize {
-        let records = self.queue.iter().flat_map(|batch| &batch.records);
-        records.map(|record| record.as_bytes().len()).sum()
-    }
-
-    fn waiting_records(&self) -> usize {
-        self.queue.iter().map(|batch| batch.records.len()).sum()
-    }
-
-    fn stalled(&self, place: &Place) -> Option<StoreError> {
-        let cause = Box::new(self.held.clone()?);
-        let records = self.waiting_records();
-        Some(StoreError::Stalled { place: place.clone(), records, cause })
     }
 }
