@@ -11,7 +11,7 @@ use turnstile::base::tasks::Tasks;
 use turnstile::store::coordinate::Coordinator;
 use turnstile::store::error::StoreError;
 use turnstile::store::format::Format;
-use turnstile::store::log::{LogKind, Removed};
+use turnstile::store::log::{LogKind, Record, Removed};
 use turnstile::store::seam::{Durability, LogStore, LogWriter};
 use turnstile::testing::beside;
 use turnstile::testing::seed::Seed;
@@ -217,11 +217,7 @@ impl Writing {
     }
 
     /// The records that follow, of which it is said that they are tried.
-    fn batch(
-        &self,
-        number: usize,
-        end: &mut u64,
-    ) -> (Vec<turnstile::store::log::Record>, Durability) {
+    fn batch(&self, number: usize, end: &mut u64) -> (Vec<Record>, Durability) {
         let size = match self.seed.below(20) {
             0 => 300,
             1..7 => 10 + self.seed.below(40),
