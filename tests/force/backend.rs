@@ -81,9 +81,9 @@ pub(crate) fn log_of(number: usize) -> LogId {
 /// record is like it.
 pub(crate) fn record(number: usize, at: u64, round: u64) -> Record {
     let seed = Seed::new((number as u64) << 48 ^ round << 32 ^ at);
-    let words = match seed.below(200) {
-        0 => 6_000,
-        1..20 => seed.below(120),
+    let words = match seed.below(300) {
+        0 => 32_000,
+        1..30 => seed.below(120),
         _ => seed.below(12),
     };
     let mut text = String::from("é\\n日本 ");
