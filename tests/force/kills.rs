@@ -51,7 +51,6 @@ enum Place {
 }
 
 /// What is known of a log.
-#[derive(Debug)]
 struct Known {
     /// The records that were there when it was last looked at.
     kept: Vec<Record>,
@@ -67,12 +66,17 @@ impl Known {
         Self { kept: Vec::new(), acknowledged: 0, tried: 0, places: [Place::Nowhere].into() }
     }
 
+    /// What may be, for people.
+    fn bounds(&self) -> String {
+        format!("{} to {} records at {:?}", self.acknowledged, self.tried, self.places)
+    }
+
     /// What was said by a process that is killed now or later.
     fn hear(&mut self, what: What) {
         match what {
             What::Found(records) => {
-                assert!((self.acknowledged..=self.tried).contains(&records), "{self:?}");
-                assert!(self.places.contains(&Place::Here), "{self:?}");
+                assert!((self.acknowledged..=self.tried).contains(&records), "{}", self.bounds());
+                assert!(self.places.contains(&Place::Here), "{}", self.bounds());
                 (self.acknowledged, self.tried) = (records, records);
                 self.places = [Place::Here].into();
             }
@@ -101,7 +105,10 @@ impl Known {
         for (at, found) in (0..).zip(found).skip(self.kept.len()) {
             while *found != record(number, at, round) {
                 round += 1;
-                assert!(round <= *rounds.end(), "record {at} of log {number}: {found:?}");
+                assert!(
+                    round <= *rounds.end(),
+                    "record {at} of log {number} is none that was written"
+                );
             }
         }
     }
@@ -206,7 +213,7 @@ impl Life {
                 (false, true) => Place::Removed,
                 (false, false) => Place::Nowhere,
             };
-            assert!(known.places.contains(&place), "log {number} is {place:?}: {known:?}");
+            assert!(known.places.contains(&place), "log {number} is {place:?}: {}", known.bounds());
             known.places = [place].into();
         }
         assert!(there.is_empty(), "foreign logs: {there:?}");
