@@ -236,10 +236,14 @@ impl Lane {
 
     fn want(&self, wanted: Wanted) -> Option<StoreError> {
         let mut state = self.lock();
-        let stalled = state.stalled(&self.place)?;
-        state.wanted = wanted;
-        self.asked.notify_one();
-        Some(stalled)
+        let stalled = state.stalled(&self.place);
+        // A first try that is under way may fail, and is then made again.
+        let is_at_work = matches!(state.standing, Standing::Works | Standing::Leaves);
+        if stalled.is_some() || (is_at_work && wanted == Wanted::Retry) {
+            state.wanted = wanted;
+            self.asked.notify_one();
+        }
+        stalled
     }
 
     fn tell(&self) {

@@ -153,8 +153,8 @@ impl Lane {
             if wanted == Wanted::GiveUp || self.around.ending.is_cancelled() {
                 return Held::GivenUp;
             }
-            // Whoever asked before it was told asked for the try that has just failed.
-            if told && wanted == Wanted::Retry {
+            // Whoever asked while the try that has failed was under way did not mean that one.
+            if wanted == Wanted::Retry {
                 return Held::Again;
             }
             if !std::mem::replace(&mut told, true) {
