@@ -176,7 +176,7 @@ impl Room {
                 break failed.to_string();
             }
         };
-        assert!(failed.contains("are not written") && failed.contains(&file), "{failed}");
+        assert!(failed.contains("not written") && failed.contains(&file), "{failed}");
         let records = store.inspect(log).await.expect("readable").records.clone();
         check_records(&records, records.len() as u64);
     }
