@@ -5,7 +5,6 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
-use std::time::Duration;
 
 use turnstile::base::clock::{Clock as _, System};
 use turnstile::base::tasks::Tasks;
@@ -15,6 +14,7 @@ use turnstile::testing::backend::Backend;
 use turnstile::testing::fixture::records;
 use turnstile::testing::measure::{Goal, Measure, Report, Sample};
 use turnstile::testing::store::turn;
+use turnstile::testing::whole;
 
 const APPENDS: usize = 500;
 const TEXT_BYTES: usize = 2_000;
@@ -39,20 +39,18 @@ const WAYS: [Way; 4] = [
 fn main() {
     let mut report = Report::new("append");
     let batches = records(APPENDS, TEXT_BYTES);
-    let written = plain(&batches, |_| ());
-    let synced = plain(&batches, |file| file.sync_data().expect("the device takes it"));
-    tell(&mut report, "a file, written", &written);
-    tell(&mut report, "a file, written and synced", &synced);
     for backend in Backend::ALL {
         for way in &WAYS {
             if backend == Backend::Memory && way.sync != SyncMode::Never {
                 continue; // There is nothing to wait for.
             }
             let what = format!("{backend}, {}", way.name);
-            let sample = append(backend, way, &batches);
-            tell(&mut report, &what, &sample);
+            let Measured { append, plain } = measure(backend, way, &batches);
+            report.note(&format!("{what}, median"), Measure::Time(append.median()));
+            report.note(&format!("{what}, 95 of 100"), Measure::Time(append.percentile(95)));
+            report.note(&format!("{what}, a file, median"), Measure::Time(plain.median()));
             if way.sync.waits_for(way.durability) {
-                let times = Measure::ratio(sample.median(), synced.median());
+                let times = Measure::ratio(append.median(), plain.median());
                 report.promise(&format!("{what}, against a file"), times, NO_DEARER);
             }
         }
@@ -60,43 +58,39 @@ fn main() {
     report.print();
 }
 
-fn tell(report: &mut Report, what: &str, sample: &Sample) {
-    report.note(&format!("{what}, median"), Measure::Time(sample.median()));
-    report.note(&format!("{what}, 95 of 100"), Measure::Time(sample.percentile(95)));
+struct Measured {
+    append: Sample,
+    /// The same bytes as one write at the end of a file, and synced where the append waits for that.
+    plain: Sample,
 }
 
-/// Each batch as one write, and what follows it.
-fn plain(batches: &[Record], then: impl Fn(&File)) -> Sample {
+fn measure(backend: Backend, way: &Way, batches: &[Record]) -> Measured {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut file = File::create(folder.path().join("log")).expect("a file");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(measure_all(backend, way, batches, folder.path()))
+}
+
+/// In turn, since a device that others use too is now fast and now slow.
+async fn measure_all(backend: Backend, way: &Way, batches: &[Record], folder: &Path) -> Measured {
+    let mut file = File::create(folder.join("plain")).expect("a file");
+    let logs = backend.logs(&whole::work_dir(folder), way.sync, &Tasks::new());
+    let (first, _) = batches.split_at(1);
+    let mut writer = logs.create(&turn(0), first).await.expect("a log is begun");
     let clock = System::new();
-    let write = |batch: &Record| {
+    let (mut append, mut plain) = (Vec::new(), Vec::new());
+    for batch in batches {
         let line = [batch.as_bytes(), b"\n"].concat();
         let began = clock.elapsed();
         file.write_all(&line).expect("the device takes it");
-        then(&file);
-        clock.elapsed().saturating_sub(began)
-    };
-    Sample::new(batches.iter().map(write).collect())
-}
-
-fn append(backend: Backend, way: &Way, batches: &[Record]) -> Sample {
-    let folder = tempfile::tempdir().expect("a folder");
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(append_all(backend, way, batches, folder.path()))
-}
-
-async fn append_all(backend: Backend, way: &Way, batches: &[Record], folder: &Path) -> Sample {
-    let logs = backend.logs(folder, way.sync, &Tasks::new());
-    let (first, _) = batches.split_at(1);
-    let mut writer = logs.create(&turn(0), first).await.expect("a log is begun");
-    let (clock, mut times) = (System::new(), Vec::<Duration>::new());
-    for batch in batches {
+        if way.sync.waits_for(way.durability) {
+            file.sync_data().expect("the device takes it");
+        }
+        plain.push(clock.elapsed().saturating_sub(began));
         let began = clock.elapsed();
         let batch = std::slice::from_ref(batch);
         writer.append(batch, way.durability).await.expect("the device takes it");
-        times.push(clock.elapsed().saturating_sub(began));
+        append.push(clock.elapsed().saturating_sub(began));
     }
     writer.close().await.expect("the device takes it");
-    Sample::new(times)
+    Measured { append: Sample::new(append), plain: Sample::new(plain) }
 }

@@ -24,7 +24,7 @@ use crate::store::cache::CacheBounds;
 use crate::store::format::Format;
 use crate::store::log::{LogKind, Record};
 use crate::store::repo::{Kind, Repo};
-use crate::store::seam::{Durability, SyncMode};
+use crate::store::seam::Durability;
 use crate::store::session_repo::SessionRepo;
 use crate::store::turn_repo::TurnRepo;
 use crate::testing::backend::Backend;
@@ -85,8 +85,7 @@ impl Archive {
     /// When the folder cannot be used.
     #[must_use]
     pub fn kept(format: Format, folder: &Path, tasks: &Tasks) -> Self {
-        // What is made for a test need not survive the loss of power.
-        let store = Backend::Kept(format).logs(folder, SyncMode::Never, tasks);
+        let store = Backend::Kept(format).bare(folder, tasks);
         Self {
             sessions: Repo::new(Arc::clone(&store), tasks.clone(), CacheBounds::default()),
             turns: Repo::new(store, tasks.clone(), CacheBounds::default()),
