@@ -385,3 +385,48 @@ impl FlushError {
 fn and_more(more: &[StoreError]) -> String {
     if more.is_empty() { String::new() } else { format!("; and {} further logs", more.len()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::log::LogKind;
+
+    #[test]
+    fn what_may_be_given_again_is_kept_and_what_cannot_help_is_not() {
+        let log = LogId::new(LogKind::Turn, "2025-11-01T04-36-29Z-0001234-000").expect("an id");
+        let place = Place { log, path: None };
+        let path = PathBuf::from("/somewhere");
+        let io = |kind: io::ErrorKind| IoFailure::of("write", &path)(kind.into()).into();
+        let frame = |why| StoreError::Refused {
+            place: place.clone(),
+            line: 1,
+            why: Arc::new(Corruption::Frame { offset: 0, why }),
+        };
+        let unsupported = |found| StoreError::Unsupported { path: path.clone(), found };
+        let stalled: StoreError = io(io::ErrorKind::StorageFull);
+        let stalled =
+            StoreError::Stalled { place: place.clone(), records: 1, cause: Box::new(stalled) };
+        for (error, trouble) in [
+            (io(io::ErrorKind::QuotaExceeded), Some(Trouble::Want)),
+            (stalled, Some(Trouble::Want)),
+            (io(io::ErrorKind::ReadOnlyFilesystem), Some(Trouble::Other)),
+            (StoreError::NotFound(place.clone()), Some(Trouble::Other)),
+            (StoreError::LockLost(path.clone()), Some(Trouble::Other)),
+            (unsupported(Unsupported::Replaced), Some(Trouble::Other)),
+            (frame(FrameFault::NoMemory { bytes: 9 }), Some(Trouble::Other)),
+            (
+                StoreError::Refused {
+                    place: place.clone(),
+                    line: 1,
+                    why: Arc::new(Corruption::Missing),
+                },
+                None,
+            ),
+            (unsupported(Unsupported::NoDatabase), None),
+            (StoreError::Changed { place: place.clone(), expected: 1, found: 2 }, None),
+            (StoreError::WriterLost(place.clone()), None),
+        ] {
+            assert_eq!(error.trouble(), trouble, "{error}");
+        }
+    }
+}

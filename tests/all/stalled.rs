@@ -112,4 +112,10 @@ fn a_command_without_a_screen_says_what_is_stalled_and_gives_it_up() {
             "not written: there is no turn",
         ],
     );
+    let logs = files(&cli.work_dir().join("logs"));
+    let told: String = logs.iter().map(|log| fs::read_to_string(log).expect("text")).collect();
+    for told_once in ["what is to be written is held", "what was held is given up"] {
+        assert_eq!(told.matches(told_once).count(), 1, "{told}");
+    }
+    assert!(!told.contains("Once."), "nothing of what was said: {told}");
 }

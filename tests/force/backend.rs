@@ -1,5 +1,6 @@
 //! The logs in a folder, as the program opens them, in each form that outlives a process.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,21 +76,21 @@ fn lock(work_dir: &WorkDir) -> InstanceLock {
 
 /// The `number`th log: every second is a session's.
 pub(crate) fn log_of(number: usize) -> LogId {
-    log(if number % 2 == 0 { LogKind::Turn } else { LogKind::Session }, number)
+    log(if number.is_multiple_of(2) { LogKind::Turn } else { LogKind::Session }, number)
 }
 
 /// The record that stands at `at` in the log `number` when the round `round` has written it; no other
 /// record is like it.
 pub(crate) fn record(number: usize, at: u64, round: u64) -> Record {
     let seed = Seed::new((number as u64) << 48 ^ round << 32 ^ at);
-    let words = match seed.below(200) {
-        0 => 6_000,
-        1..20 => seed.below(120),
+    let words = match seed.below(300) {
+        0 => 32_000,
+        1..30 => seed.below(120),
         _ => seed.below(12),
     };
     let mut text = String::from("é\\n日本 ");
     for _ in 0..words {
-        text.push_str(&format!("{:016x}", seed.below(usize::MAX)));
+        write!(text, "{:016x}", seed.below(usize::MAX)).expect("a string grows");
     }
     let line = format!(r#"{{"type":"x","log":{number},"n":{at},"round":{round},"text":"{text}"}}"#);
     Record::new(line).expect("an object")

@@ -16,7 +16,7 @@ use turnstile::testing::seed::Seed;
 
 use crate::backend::{log_of, open, record};
 use crate::other::{Other, marked, told};
-use crate::told::{READY, Told, What};
+use crate::told::{BIG, READY, Told, What};
 use crate::writer::{LOGS, Order, Seam};
 
 /// How often is killed where nothing is said.
@@ -51,7 +51,6 @@ enum Place {
 }
 
 /// What is known of a log.
-#[derive(Debug)]
 struct Known {
     /// The records that were there when it was last looked at.
     kept: Vec<Record>,
@@ -67,12 +66,17 @@ impl Known {
         Self { kept: Vec::new(), acknowledged: 0, tried: 0, places: [Place::Nowhere].into() }
     }
 
+    /// What may be, for people.
+    fn bounds(&self) -> String {
+        format!("{} to {} records at {:?}", self.acknowledged, self.tried, self.places)
+    }
+
     /// What was said by a process that is killed now or later.
     fn hear(&mut self, what: What) {
         match what {
             What::Found(records) => {
-                assert!((self.acknowledged..=self.tried).contains(&records), "{self:?}");
-                assert!(self.places.contains(&Place::Here), "{self:?}");
+                assert!((self.acknowledged..=self.tried).contains(&records), "{}", self.bounds());
+                assert!(self.places.contains(&Place::Here), "{}", self.bounds());
                 (self.acknowledged, self.tried) = (records, records);
                 self.places = [Place::Here].into();
             }
@@ -101,7 +105,10 @@ impl Known {
         for (at, found) in (0..).zip(found).skip(self.kept.len()) {
             while *found != record(number, at, round) {
                 round += 1;
-                assert!(round <= *rounds.end(), "record {at} of log {number}: {found:?}");
+                assert!(
+                    round <= *rounds.end(),
+                    "record {at} of log {number} is none that was written"
+                );
             }
         }
     }
@@ -147,9 +154,13 @@ impl Life {
         let mut said = Vec::new();
         if seed.chance(85) {
             said = other.hear_until(READY);
-            said.extend(
-                other.hear(seed.below(60), Duration::from_micros(seed.below(3_000) as u64)),
-            );
+            let (lines, moment_us) = if seed.chance(40) {
+                said.extend(other.hear_until(BIG));
+                (0, seed.below(800))
+            } else {
+                (seed.below(60), seed.below(3_000))
+            };
+            said.extend(other.hear(lines, Duration::from_micros(moment_us as u64)));
         } else {
             said.extend(other.hear(0, Duration::from_micros(seed.below(60_000) as u64)));
         }
@@ -202,7 +213,7 @@ impl Life {
                 (false, true) => Place::Removed,
                 (false, false) => Place::Nowhere,
             };
-            assert!(known.places.contains(&place), "log {number} is {place:?}: {known:?}");
+            assert!(known.places.contains(&place), "log {number} is {place:?}: {}", known.bounds());
             known.places = [place].into();
         }
         assert!(there.is_empty(), "foreign logs: {there:?}");
@@ -253,23 +264,22 @@ impl Life {
 fn check(format: Format) {
     let (seed, tokio) = (chance(), beside::runtime());
     let mut life = Life::new(format);
-    let mut met = Met::default();
     for round in 0..rounds() {
         if round % ROUNDS_OF_FOLDER == 0 {
+            let met = std::mem::take(&mut life.met);
             life = Life { met, rounds: round..=round, ..Life::new(format) };
-            met = Met::default();
         }
         life.kill_one(round, &seed);
         // Some find what the one before them left, before anybody else has looked.
         if seed.chance(80) || (round + 1) % ROUNDS_OF_FOLDER == 0 {
             tokio.block_on(life.check(round + 1, &seed));
         }
-        if (round + 1) % ROUNDS_OF_FOLDER == 0 {
-            met = std::mem::take(&mut life.met);
-        }
     }
     tokio.block_on(life.check(rounds(), &seed));
-    println!("{met:?} and {:?}", life.met);
+    println!("{:?}", life.met);
+    let Met { acknowledged, under_way, kept_of_it, .. } = life.met;
+    let tried = rounds() < ROUNDS || acknowledged > 0 && under_way > 0 && kept_of_it > 0;
+    assert!(tried, "no kill fell where it matters");
 }
 
 #[test]

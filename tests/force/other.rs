@@ -95,7 +95,7 @@ impl Other {
         while heard.last().is_none_or(|line: &String| !line.ends_with(what)) {
             match self.lines.recv_timeout(WAIT_MAX) {
                 Ok(line) => heard.push(line),
-                Err(_) => panic!("{what:?} is not said: {heard:?}"),
+                Err(why) => panic!("{what:?} is not said ({why}): {heard:?}"),
             }
         }
         heard

@@ -27,6 +27,8 @@ pub(crate) enum What {
     Restored,
 }
 
+/// That the batch which is tried now is big.
+pub(crate) const BIG: &str = "big";
 /// That everything was found, and writing begins.
 pub(crate) const READY: &str = "ready";
 

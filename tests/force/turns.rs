@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
@@ -11,6 +12,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use turnstile::base::id::TurnId;
 use turnstile::base::tasks::Tasks;
+use turnstile::domain::turn::event::TurnEvent;
 use turnstile::store::cache::CacheBounds;
 use turnstile::store::format::Format;
 use turnstile::store::log::LogId;
@@ -113,7 +115,7 @@ impl Computer {
     /// The turn that was begun last has all that was printed of it.
     async fn check(&mut self, printed: &[String]) -> usize {
         let store = open(&self.path("work"), self.format);
-        let turns = TurnRepo::new(store.clone(), Tasks::new(), CacheBounds::default());
+        let turns = TurnRepo::new(Arc::clone(&store), Tasks::new(), CacheBounds::default());
         let ids = turns.ids().await.expect("listed");
         let new: Vec<_> = ids.iter().filter(|id| !self.turns.contains(id)).collect();
         let Some(id) = new.first() else {
@@ -152,7 +154,7 @@ impl Computer {
     }
 }
 
-fn line(event: &std::sync::Arc<turnstile::domain::turn::event::TurnEvent>) -> String {
+fn line(event: &Arc<TurnEvent>) -> String {
     event.to_line()
 }
 

@@ -11,19 +11,21 @@ use turnstile::base::tasks::Tasks;
 use turnstile::store::coordinate::Coordinator;
 use turnstile::store::error::StoreError;
 use turnstile::store::format::Format;
-use turnstile::store::log::{LogKind, Removed};
+use turnstile::store::log::{LogKind, Record, Removed};
 use turnstile::store::seam::{Durability, LogStore, LogWriter};
 use turnstile::testing::beside;
 use turnstile::testing::seed::Seed;
 
 use crate::backend::{FORMATS, log_of, open, record};
 use crate::other::{begin, say, this_program, told};
-use crate::told::{READY, Told, What};
+use crate::told::{BIG, READY, Told, What};
 
 /// How many logs are written at once, each by a task of its own.
 const TASKS: usize = 3;
 /// How many logs each task has.
 const LOGS_OF_TASK: usize = 3;
+/// From how many bytes on a batch is one in whose writing a kill is likely to fall.
+const BIG_BYTES: usize = 256 * 1024;
 /// How many logs there are.
 pub(crate) const LOGS: usize = TASKS * LOGS_OF_TASK;
 
@@ -217,11 +219,7 @@ impl Writing {
     }
 
     /// The records that follow, of which it is said that they are tried.
-    fn batch(
-        &self,
-        number: usize,
-        end: &mut u64,
-    ) -> (Vec<turnstile::store::log::Record>, Durability) {
+    fn batch(&self, number: usize, end: &mut u64) -> (Vec<Record>, Durability) {
         let size = match self.seed.below(20) {
             0 => 300,
             1..7 => 10 + self.seed.below(40),
@@ -231,7 +229,11 @@ impl Writing {
             if self.seed.chance(30) { Durability::Barrier } else { Durability::Written };
         let from = *end;
         *end += size as u64;
+        let batch: Vec<_> = (from..*end).map(|at| record(number, at, self.round)).collect();
         Told::say(number, What::Tries(*end));
-        ((from..*end).map(|at| record(number, at, self.round)).collect(), durability)
+        if batch.iter().map(|record| record.as_bytes().len()).sum::<usize>() > BIG_BYTES {
+            say(BIG);
+        }
+        (batch, durability)
     }
 }

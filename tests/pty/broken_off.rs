@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use turnstile::testing::folder::files;
-use turnstile::testing::pty::{Home, Launch};
+use turnstile::testing::pty::{Exit, Home, Launch};
 
 use crate::person::{
     ENTER, PROGRAM, confirm, dismiss_question, go_on, go_to_list, go_to_prompt, go_to_timeline,
@@ -27,6 +27,32 @@ fn an_open_approval_survives_kill_9_and_the_turn_ends_after_it() {
     dismiss_question(&mut program);
     assert!(files(home.folder()).iter().any(|file| file.ends_with("notes.md")));
     quit(program);
+}
+
+#[test]
+fn in_every_form_of_the_logs_who_comes_after_kill_9_gets_in_at_once_and_the_turn_goes_on() {
+    for format in ["jsonl", "jsonl-zst", "sqlite"] {
+        let home = Home::new();
+        home.configure(&format!("[storage]\nformat = \"{format}\"\n"));
+        let launch = Launch::new(PROGRAM, &home).variable("TURNSTILE_GUIDE_PACE_MS", "25");
+        let mut first = launch.size(120, 40).start();
+        say(&mut first, "hello");
+        first.wait_for_text(STREAMED);
+        let holder = format!("in use by process {}", first.pid().as_raw_nonzero());
+        let refused = Launch::new(PROGRAM, &home).start().wait_for_end();
+        let said = refused.screen.contents().replace('\n', "");
+        assert!(said.contains(&holder), "{format}: {said}");
+        assert_eq!(refused.exit, Exit::Code(3), "{format}");
+        first.kill();
+
+        let mut second = Launch::new(PROGRAM, &home).argument("--continue").size(120, 40).start();
+        second.wait_for_text("Interrupted: the program ended");
+        second.wait_for_text("cut off when the program ended");
+        go_to_timeline(&mut second);
+        second.send("C");
+        second.wait_for_text("Allow write-file?");
+        second.kill();
+    }
 }
 
 /// What the guide says in the middle of its first answer.

@@ -7,6 +7,7 @@ mod broken_off;
 mod deleting;
 mod events;
 mod forking;
+mod full_device;
 mod guide;
 mod hostile;
 mod manners;

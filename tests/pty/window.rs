@@ -58,6 +58,7 @@ fn check_as_drawn_anew(program: &mut Program) {
             && at(last.0, 0).as_deref() == Some("└")
             && at(last.0, last.1).as_deref() == Some("┘")
             && shows(screen, "F1 help")
+            && !shows(screen, "reading sessions")
     });
     let (frames, before) = (program.frames().len(), program.screen());
     program.send(CTRL_L);

@@ -1,25 +1,23 @@
 //! The batches of one log, in order: those that arrive while one is being written go together after
 //! it. A batch that was not written stays the first until it is, or is given up.
 
+mod work;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::{Notify, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::base::tasks::Tasks;
-use crate::store::coordinate::board::{Board, Stall};
-use crate::store::error::{Place, StoreError, Trouble};
+use crate::store::coordinate::board::Board;
+use crate::store::coordinate::lane::work::AtWork;
+use crate::store::error::{Place, StoreError};
 use crate::store::log::{LogId, Record, Revision};
 use crate::store::seam::{Durability, LogWriter};
 
 /// How much of a log waits to be written, in bytes; whoever has more to say waits until there is room.
 const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// After how long a batch is tried again for the first time.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause between two tries: each is twice as long as the one before.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// The way of a log's batches to the disk.
 pub(super) struct Lane {
@@ -81,33 +79,11 @@ enum Wanted {
     GiveUp,
 }
 
-/// What becomes of a batch that was held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
-    Again,
-    GivenUp,
-}
-
 /// Records that belong together, and who waits for them.
 struct Batch {
     records: Vec<Record>,
     durability: Durability,
     done: oneshot::Sender<Result<Revision, StoreError>>,
-}
-
-/// The batches that are written at once.
-struct Joined {
-    batches: usize,
-    records: Vec<Record>,
-    durability: Durability,
-}
-
-/// The work on a queue: it has the writer until nothing waits. Should it break off before, the log is
-/// free, and whoever waits for it is told.
-struct AtWork {
-    lane: Arc<Lane>,
-    /// None as soon as it rests, or is gone.
-    writer: Option<Box<dyn LogWriter>>,
 }
 
 impl Lane {
@@ -169,9 +145,9 @@ impl Lane {
             state.queue.push_back(Batch { records: batch.to_vec(), durability, done });
             rested
         };
-        if rested.is_some() {
+        if let Some(writer) = rested {
             // Made here: should the task never begin, this is dropped all the same.
-            let at_work = AtWork { lane: Arc::clone(self), writer: rested };
+            let at_work = AtWork::new(Arc::clone(self), writer);
             drop(self.around.tasks.spawn("write a log", at_work.write()));
         }
         heard.await.unwrap_or_else(|_| Err(self.lost()))
@@ -260,54 +236,14 @@ impl Lane {
 
     fn want(&self, wanted: Wanted) -> Option<StoreError> {
         let mut state = self.lock();
-        let stalled = state.stalled(&self.place)?;
-        state.wanted = wanted;
-        self.asked.notify_one();
-        Some(stalled)
-    }
-
-    /// Keeps what was not written until it is to be tried again or not any more.
-    async fn hold(&self, error: &StoreError, pause: Duration, tries: u32) -> Held {
-        let retry_in = (error.trouble() == Some(Trouble::Want)).then_some(pause);
-        let before = self.lock().held.replace(error.clone());
-        if before.is_none_or(|before| before.to_string() != error.to_string()) {
-            tracing::warn!(log = %self.log(), %error, "what is to be written is held");
+        let stalled = state.stalled(&self.place);
+        // A first try that is under way may fail, and is then made again.
+        let is_at_work = matches!(state.standing, Standing::Works | Standing::Leaves);
+        if stalled.is_some() || (is_at_work && wanted == Wanted::Retry) {
+            state.wanted = wanted;
+            self.asked.notify_one();
         }
-        let again = async {
-            match retry_in {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::pin!(again);
-        let mut told = false;
-        loop {
-            let wanted = {
-                let mut state = self.lock();
-                std::mem::replace(&mut state.wanted, Wanted::Patience)
-            };
-            if wanted == Wanted::GiveUp || self.around.ending.is_cancelled() {
-                return Held::GivenUp;
-            }
-            // Whoever asked before it was told asked for the try that has just failed.
-            if told && wanted == Wanted::Retry {
-                return Held::Again;
-            }
-            if !std::mem::replace(&mut told, true) {
-                let (log, why) = (self.log().clone(), error.to_string());
-                let (cause, records) = (error.cause(), self.lock().waiting_records());
-                self.board.put(Stall { log, cause, why, records, retry_in, tries });
-                self.tell();
-            }
-            tokio::select! {
-                biased;
-                // All are safe to drop: a token keeps its state, a wish stays until it is heard, and
-                // time goes on.
-                () = self.around.ending.cancelled() => {}
-                () = self.asked.notified() => {}
-                () = &mut again => return Held::Again,
-            }
-        }
+        stalled
     }
 
     fn tell(&self) {
@@ -319,106 +255,7 @@ impl Lane {
     }
 }
 
-impl AtWork {
-    /// Writes until nothing waits.
-    async fn write(mut self) {
-        let (mut pause, mut tries) = (FIRST_PAUSE, 0);
-        while let Some(writer) = &mut self.writer {
-            let joined = self.lane.lock().joined();
-            let written = writer.append(&joined.records, joined.durability).await;
-            match written {
-                Err(error) if error.trouble().is_some() => {
-                    tries += 1;
-                    match self.lane.hold(&error, pause, tries).await {
-                        Held::Again => pause = pause.saturating_mul(2).min(PAUSE_MAX),
-                        Held::GivenUp => {
-                            (pause, tries) = (FIRST_PAUSE, 0);
-                            self.give_up(&error);
-                        }
-                    }
-                }
-                written => {
-                    (pause, tries) = (FIRST_PAUSE, 0);
-                    if let Err(error) = &written {
-                        tracing::warn!(log = %self.lane.log(), %error, "a write was refused");
-                    }
-                    self.settle(joined.batches, &written);
-                }
-            }
-        }
-    }
-
-    /// Nothing of what waits will be written.
-    fn give_up(&mut self, error: &StoreError) {
-        let (stalled, batches) = {
-            let state = self.lane.lock();
-            (state.stalled(&self.lane.place), state.queue.len())
-        };
-        let stalled = stalled.unwrap_or_else(|| error.clone());
-        tracing::warn!(log = %self.lane.log(), error = %stalled, "what was held is given up");
-        self.settle(batches, &Err(stalled));
-    }
-
-    /// What was tried is written, or never will be. When nothing else waits this is the end of the
-    /// work.
-    fn settle(&mut self, batches: usize, written: &Result<Revision, StoreError>) {
-        let lane = Arc::clone(&self.lane);
-        let mut state = lane.lock();
-        if let Some(writer) = &self.writer {
-            state.records = writer.records();
-        }
-        state.put_down(&lane);
-        let done: Vec<_> = state.queue.drain(..batches).collect();
-        state.left += done.len() as u64;
-        if state.queue.is_empty() {
-            let writer = self.writer.take();
-            state.standing = match std::mem::replace(&mut state.standing, Standing::Free) {
-                Standing::Works => writer.map_or(Standing::Free, Standing::Rests),
-                // The writer goes before anybody can see that the log is free.
-                Standing::Leaves | Standing::Rests(_) | Standing::Free | Standing::Lost => {
-                    drop(writer);
-                    Standing::Free
-                }
-            };
-        }
-        drop(state);
-        for batch in done {
-            // Nobody waiting for it is no error.
-            batch.done.send(written.clone()).ok();
-        }
-        lane.tell();
-    }
-}
-
-impl Drop for AtWork {
-    fn drop(&mut self) {
-        let Some(writer) = self.writer.take() else { return };
-        let mut state = self.lane.lock();
-        drop(writer);
-        state.standing = Standing::Lost;
-        state.put_down(&self.lane);
-        state.left = state.put;
-        let lost = std::mem::take(&mut state.queue);
-        drop(state);
-        for batch in lost {
-            batch.done.send(Err(self.lane.lost())).ok();
-        }
-        self.lane.tell();
-    }
-}
-
 impl State {
-    /// All that waits.
-    fn joined(&self) -> Joined {
-        let all = &self.queue;
-        let is_barrier = all.iter().any(|batch| batch.durability == Durability::Barrier);
-        Joined {
-            batches: all.len(),
-            records: all.iter().flat_map(|batch| batch.records.iter().cloned()).collect(),
-            durability: if is_barrier { Durability::Barrier } else { Durability::Written },
-        }
-    }
-
     /// Nothing is held any more.
     fn put_down(&mut self, lane: &Lane) {
         self.wanted = Wanted::Patience;

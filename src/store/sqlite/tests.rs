@@ -17,7 +17,9 @@ use super::header::{APPLICATION, VERSION};
 use super::*;
 use crate::base::clock::Clock as _;
 use crate::base::id::TurnId;
+use crate::base::tasks::{Ended, Tasks};
 use crate::domain::turn::live::{Delta, DeltaKind};
+use crate::store::coordinate::Coordinator;
 use crate::store::error::{Corruption, Unsupported};
 use crate::store::live_text::LiveText as _;
 use crate::store::lock::InstanceLock;
@@ -295,6 +297,42 @@ async fn without_room_nothing_acknowledged_is_lost_and_the_batch_may_be_given_ag
         drop((writer, store));
         check_records(&home.database(Options::default()), &records(0..acked + 7)).await;
     }
+}
+
+#[tokio::test]
+async fn what_a_full_database_does_not_take_is_held_and_written_once_there_is_room() {
+    let home = Home::new();
+    let store = store(&home);
+    let coordinator = Coordinator::new(Arc::new(store.clone()), Tasks::new());
+    let mut writer = coordinator.create(&turn(0), &records(0..2)).await.expect("created");
+    limit_pages(&store, 1).await; // SQLite takes this for as many as there are
+    let tasks = Tasks::new();
+    let writing = tasks.spawn("write", async move {
+        for from in (2..500).step_by(7) {
+            let batch = records(from..from + 7);
+            writer.append(&batch, Durability::Written).await.expect("written in the end");
+        }
+        writer.records()
+    });
+    let mut stalls = coordinator.follow_stalls();
+    let stalled = stalls.wait_for(|stalls| !stalls.is_empty()).await.expect("there")[0].clone();
+    let file = home.work_dir().database().display().to_string();
+    let told = format!("cannot append to {file}: database or disk is full");
+    assert_eq!((stalled.why, stalled.retry_in.is_some()), (told, true));
+    let failed = coordinator.flush(None).await.expect_err("there is no room").to_string();
+    assert!(failed.contains(&file), "{failed}");
+    let held = store.inspect(&turn(0)).await.expect("readable").records.len();
+    check_records(&store, &records(0..held)).await;
+
+    limit_pages(&store, u32::MAX / 2).await;
+    coordinator.retry();
+    let Ended::Done(count) = writing.await.expect("it ends") else { panic!("it panicked") };
+    assert!(usize::try_from(count).expect("few") > held);
+    check_records(&store, &records(0..usize::try_from(count).expect("few"))).await;
+    drop((coordinator, store));
+    let found = home.database(Options::default());
+    check_records(&found, &records(0..usize::try_from(count).expect("few"))).await;
+    assert_eq!(found.open(&turn(0)).await.expect("it opens clean").records(), count);
 }
 
 #[tokio::test]

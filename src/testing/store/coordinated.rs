@@ -225,6 +225,41 @@ async fn a_flush_tries_what_is_held_once_and_says_what_is_not_written() {
     assert_eq!((read(&store, 0).await, read(&store, 1).await), (records(0..2), records(0..2)));
 }
 
+/// A log whose second try to write is under way and will fail, as the first one did; the third is good.
+/// Gives what waits for it, and what the second try waits for.
+async fn failing_twice() -> (Coordinator, JoinHandle<Ended<Appended>>, Gate) {
+    let (store, script) = scripted();
+    let writer = created(&store, 0).await;
+    script.fail_at(r#""n":1,"#);
+    script.fail_at(r#""n":1,"#);
+    let appended = append(writer, 1);
+    stalls(&store, 1).await;
+    let gate = script.stop_before(r#""n":1,"#);
+    store.retry();
+    gate.reached().await;
+    (store, appended, gate)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_is_asked_for_while_one_is_under_way_comes_after_it_at_once() {
+    let (store, appended, gate) = failing_twice().await;
+    store.retry();
+    let asked = tokio::time::Instant::now();
+    gate.open();
+    ended(appended).await.1.expect("the third try is good");
+    assert_eq!(asked.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flush_does_not_take_for_its_own_a_try_that_was_under_way() {
+    let (store, appended, gate) = failing_twice().await;
+    let mut flush = Box::pin(store.flush(None));
+    assert!(futures_util::FutureExt::now_or_never(flush.as_mut()).is_none());
+    gate.open();
+    flush.await.expect("the third try is good");
+    ended(appended).await.1.expect("written");
+}
+
 #[tokio::test]
 async fn one_stuck_log_holds_up_no_other() {
     let (store, script) = scripted();
