@@ -252,7 +252,9 @@ mod tests {
         let deep = folder.path().join("2025/11");
         fs::create_dir_all(&deep).expect("a folder");
         let files = [folder.path().join("format"), deep.join("log")];
-        files.iter().for_each(|file| fs::write(file, "x").expect("a file"));
+        for file in &files {
+            fs::write(file, "x").expect("a file");
+        }
         let mut found = files_below(folder.path());
         found.sort_unstable();
         assert_eq!(found, [&files[1], &files[0]].map(Clone::clone));
