@@ -166,6 +166,13 @@ impl Sample {
         self.0.get(rank - 1).copied().expect("the rank is at most the number")
     }
 
+    /// What each took, had all been alike: for what is now fast and now slow.
+    #[must_use]
+    pub fn mean(&self) -> Duration {
+        let count = u32::try_from(self.0.len()).expect("nobody measures that often");
+        self.0.iter().sum::<Duration>() / count
+    }
+
     /// The middle one.
     #[must_use]
     pub fn median(&self) -> Duration {
@@ -236,6 +243,21 @@ mod tests {
         let sample = Sample::new((1..=20).rev().map(ms).collect());
         assert_eq!([50, 95, 100].map(|percent| sample.percentile(percent)), [10, 19, 20].map(ms));
         assert_eq!(Sample::new(vec![ms(3)]).median(), ms(3));
+        assert_eq!(Sample::new(vec![ms(1), ms(1), ms(7)]).mean(), ms(3));
+    }
+
+    #[test]
+    fn files_are_found_on_every_floor_of_a_folder() {
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let deep = folder.path().join("2025/11");
+        fs::create_dir_all(&deep).expect("a folder");
+        let files = [folder.path().join("format"), deep.join("log")];
+        for file in &files {
+            fs::write(file, "x").expect("a file");
+        }
+        let mut found = files_below(folder.path());
+        found.sort_unstable();
+        assert_eq!(found, [&files[1], &files[0]].map(Clone::clone));
     }
 
     #[test]
