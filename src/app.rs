@@ -43,7 +43,7 @@ use crate::domain::session::entry::SessionIndexEntry;
 use crate::models::registry::Models;
 use crate::runtime::TurnRuntime;
 use crate::sessions::Sessions;
-use crate::store::lock::InstanceLock;
+use crate::store::lock::{GuestPass, InstanceLock};
 use crate::store::scratch::Scratch;
 use crate::store::session_repo::SessionRepo;
 use crate::store::turn_repo::TurnRepo;
@@ -99,6 +99,7 @@ pub struct Graph {
     turn_logs: TurnRepo,
     clock: Arc<dyn Clock>,
     _lock: Option<Arc<InstanceLock>>,
+    _guest: Option<Arc<GuestPass>>,
 }
 
 /// Who named what answers when nothing else is said.

@@ -24,7 +24,7 @@ use crate::models::registry;
 use crate::runtime::hub::{Hub, Interest};
 use crate::store::disk::RealDisk;
 use crate::store::format::{self, Claim, Claimant, Format, FormatError};
-use crate::store::lock::{InstanceLock, LockError};
+use crate::store::lock::{GuestPass, InstanceLock, LockError};
 use crate::store::work_dir::{WorkDir, WorkDirError};
 use crate::tools::registry::RegistryError;
 
@@ -59,6 +59,7 @@ pub struct WorkPlace {
     dir: WorkDir,
     access: Access,
     lock: Option<Arc<InstanceLock>>,
+    guest: Option<Arc<GuestPass>>,
     system: Arc<System>,
 }
 
@@ -113,6 +114,7 @@ impl WorkPlace {
         let (format, sync) = (storage::format(configured.format), sync_mode(configured.sync));
         let process = std::process::id();
         let claim = |claimant| Claim { asked: format, claimant, sync, process };
+        let mut guest = None;
         let lock = match access {
             Access::ReadOnly => {
                 format::check(&RealDisk, &dir, format)?;
@@ -120,6 +122,8 @@ impl WorkPlace {
             }
             Access::OwnTurns => {
                 dir.prepare(&RealDisk)?;
+                // Before the form is looked at: with this it stays what it is.
+                guest = Some(Arc::new(GuestPass::take(&RealDisk, &dir)?));
                 claim(Claimant::Guest).make(&RealDisk, &dir)?;
                 None
             }
@@ -131,7 +135,7 @@ impl WorkPlace {
                 Some(Arc::new(lock))
             }
         };
-        Ok(Self { dir, access, lock, system })
+        Ok(Self { dir, access, lock, guest, system })
     }
 
     /// The form in which the sessions are to be kept.
@@ -167,6 +171,10 @@ impl WorkPlace {
 
     pub(super) fn dir(&self) -> &WorkDir {
         &self.dir
+    }
+
+    pub(super) fn guest(&self) -> Option<Arc<GuestPass>> {
+        self.guest.as_ref().map(Arc::clone)
     }
 
     pub(super) fn lock(&self) -> Option<Arc<InstanceLock>> {

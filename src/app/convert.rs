@@ -9,10 +9,12 @@ use crate::app::storage::{self, Plain};
 use crate::base::tasks::Tasks;
 use crate::config::schema;
 use crate::store::conversion::{self, Conversion, ConversionError};
-use crate::store::convert::{Copied, Copier, CopyError, Left};
-use crate::store::disk::RealDisk;
+use crate::store::convert::{self, Copied, Copier, CopyError, Left};
+use crate::store::disk::{Disk, RealDisk};
 use crate::store::error::{IoFailure, StoreError};
 use crate::store::format::{self, Claim, Claimant, Format, FormatError};
+use crate::store::lock::{LockError, NoGuests};
+use crate::store::log::LogId;
 use crate::store::parts::Parts;
 use crate::store::progress::Told;
 use crate::store::seam::SyncMode;
@@ -45,6 +47,31 @@ pub enum Converted {
     Abandoned(Format),
 }
 
+/// What is done about old logs that are not in the new form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// All old ones stay.
+    Refused,
+    /// They go with the others: they were destroyed since.
+    Destroyed,
+}
+
+/// What came of going back to the old form.
+#[derive(Debug)]
+pub enum Undone {
+    /// The old form is in use again.
+    Back {
+        /// The form in use.
+        now: Format,
+        /// The form that is kept.
+        kept: Format,
+    },
+    /// There is no old form.
+    Nothing,
+    /// The conversion has not been finished.
+    Unfinished(Conversion),
+}
+
 /// What came of letting the old logs go.
 #[derive(Debug)]
 pub enum Confirmed {
@@ -68,7 +95,10 @@ pub enum ConvertError {
     #[error("{} damaged logs cannot be brought into another form", .0.len())]
     Damaged(Vec<Left>),
     /// There are logs in the new form already, of which nobody knows where they come from.
-    #[error("there are logs kept as {format:?} already, at {}; move them away", path.display())]
+    #[error(
+        "there are logs kept as {format} already, such as {}; move them away, or save what they hold \
+         with `turnstile storage salvage` first", path.display()
+    )]
     Beside {
         /// The form.
         format: Format,
@@ -77,10 +107,16 @@ pub enum ConvertError {
     },
     /// The old logs of the last conversion are still kept.
     #[error(
-        "the logs of the last conversion are still kept as {0:?}; look whether all is well, and let \
-         them go first with `turnstile storage convert --confirm`"
+        "the logs of the last conversion are still kept as {0}; look whether all is well, and let them \
+         go first with `turnstile storage convert --confirm`, or use them again with `--undo`"
     )]
-    Unconfirmed(String),
+    Unconfirmed(Format),
+    /// Some of the old logs are not whole in the new form.
+    #[error("{} logs of the old form are not whole in the new one; nothing was changed", .0.len())]
+    NotThere(Vec<LogId>),
+    /// Somebody writes turns of its own.
+    #[error(transparent)]
+    Guests(#[from] LockError),
     /// What is remembered of a conversion cannot be had.
     #[error(transparent)]
     Conversion(#[from] ConversionError),
@@ -135,32 +171,33 @@ impl Converter {
         damaged: Damaged,
         told: Told<'_>,
     ) -> Result<Converted, ConvertError> {
+        let _alone = NoGuests::keep(&RealDisk, self.place.dir())?;
         let from = self.current();
-        match self.remembered()? {
-            Some(note) if note.to == from && note.from != from => {
-                if to == from {
-                    return Ok(Converted::Already { kept: Some(note.from) });
-                }
-                return Err(ConvertError::Unconfirmed(note.from.to_string()));
+        let resumed = match self.remembered()? {
+            Some(note) if note.to == from && to == from => {
+                return Ok(Converted::Already { kept: Some(note.from) });
             }
-            Some(note) if note.from == from && note.to != to => {
+            Some(note) if note.to == from => return Err(ConvertError::Unconfirmed(note.from)),
+            Some(note) if note.from == from && note.to == to => true,
+            Some(note) if note.from == from => {
                 self.clear(note.to, &BTreeSet::new()).await?;
                 Conversion::forget(&RealDisk, self.place.dir())?;
                 if to == from {
                     return Ok(Converted::Abandoned(note.to));
                 }
+                self.check_alone(to)?;
+                false
             }
-            Some(note) if note.from == from => {}
             Some(_) | None if to == from => return Ok(Converted::Already { kept: None }),
             Some(_) | None => {
-                if let Some(path) = format::find(&RealDisk, self.place.dir(), to)? {
-                    return Err(ConvertError::Beside { format: to, path });
-                }
+                self.check_alone(to)?;
+                false
             }
-        }
+        };
         Conversion { from, to, left: BTreeSet::new() }.write(&RealDisk, self.place.dir())?;
         let copied = match self.copy(to, told).await {
-            Err(CopyError::Stale) => {
+            // What stands there was copied by an earlier attempt: nothing else did when that began.
+            Err(CopyError::Stale) if resumed => {
                 self.clear(to, &BTreeSet::new()).await?;
                 self.copy(to, told).await?
             }
@@ -169,22 +206,58 @@ impl Converter {
         if damaged == Damaged::Refused && !copied.left.is_empty() {
             return Err(ConvertError::Damaged(copied.left));
         }
-        self.switch(from, to, &copied)?;
+        self.make_safe(to).await?;
+        let left = copied.left.iter().map(|left| left.name.clone()).collect();
+        self.switch(&Conversion { from, to, left })?;
         Ok(Converted::Done { from, copied })
     }
 
+    /// Refuses a form in which there are logs already.
+    fn check_alone(&self, format: Format) -> Result<(), ConvertError> {
+        match format::find(&RealDisk, self.place.dir(), format)? {
+            Some(path) => Err(ConvertError::Beside { format, path }),
+            None => Ok(()),
+        }
+    }
+
+    async fn make_safe(&self, format: Format) -> Result<(), ConvertError> {
+        let logs = self.open(format).logs;
+        let place: (&dyn Disk, _) = (&RealDisk, self.place.dir());
+        Ok(conversion::make_safe(&*logs, format.suffix(), place).await?)
+    }
+
+    /// Uses the old form of the last conversion again, as it was then. What was made since stays in the
+    /// other one, which is kept now.
+    ///
+    /// # Errors
+    /// [`ConvertError`].
+    pub fn undo(&self) -> Result<Undone, ConvertError> {
+        let _alone = NoGuests::keep(&RealDisk, self.place.dir())?;
+        match self.remembered()? {
+            Some(Conversion { from, to, .. }) if to == self.current() => {
+                self.switch(&Conversion { from: to, to: from, left: BTreeSet::new() })?;
+                Ok(Undone::Back { now: from, kept: to })
+            }
+            Some(note) => Ok(Undone::Unfinished(note)),
+            None => Ok(Undone::Nothing),
+        }
+    }
+
     /// From here on the new form is in use.
-    fn switch(&self, from: Format, to: Format, copied: &Copied) -> Result<(), ConvertError> {
-        let dir = self.place.dir();
-        let left = copied.left.iter().map(|left| left.name.clone()).collect();
-        Conversion { from, to, left }.write(&RealDisk, dir)?;
+    fn switch(&self, conversion: &Conversion) -> Result<(), ConvertError> {
+        let (dir, asked) = (self.place.dir(), conversion.to);
+        conversion.write(&RealDisk, dir)?;
         let claim = Claim {
-            asked: to,
+            asked,
             claimant: Claimant::Holder,
             sync: SyncMode::Always,
             process: std::process::id(),
         };
-        Ok(claim.say(&RealDisk, dir)?)
+        claim.say(&RealDisk, dir)?;
+        // Before anything of the old form may go.
+        let storage = dir.storage();
+        RealDisk.sync_folder(&storage).map_err(IoFailure::of("sync the folder", &storage))?;
+        Ok(())
     }
 
     async fn copy(&self, to: Format, told: Told<'_>) -> Result<Copied, CopyError> {
@@ -209,14 +282,23 @@ impl Converter {
         Plain::new(self.place.dir(), parts, configured)
     }
 
-    /// Lets the old logs of the last conversion go.
+    /// Lets the old logs of the last conversion go, if all of them are whole in the new form.
     ///
     /// # Errors
-    /// [`ConvertError`]; the rest is for the next time.
-    pub async fn confirm(&self) -> Result<Confirmed, ConvertError> {
+    /// [`ConvertError::NotThere`] with those that are not, and nothing was changed; else the rest is for
+    /// the next time.
+    pub async fn confirm(&self, missing: Missing) -> Result<Confirmed, ConvertError> {
+        let _alone = NoGuests::keep(&RealDisk, self.place.dir())?;
         let Some(note) = self.remembered()? else { return Ok(Confirmed::Nothing) };
         if note.to != self.current() {
             return Ok(Confirmed::Unfinished(note));
+        }
+        self.make_safe(note.to).await?;
+        let (old, new) = (self.open(note.from).logs, self.open(note.to).logs);
+        let not_there = convert::not_there(&old, &new, &note.left, &self.tasks).await?;
+        drop((old, new));
+        if missing == Missing::Refused && !not_there.is_empty() {
+            return Err(ConvertError::NotThere(not_there));
         }
         self.clear(note.from, &note.left).await?;
         Conversion::forget(&RealDisk, self.place.dir())?;
@@ -231,8 +313,8 @@ impl Converter {
         let dir = self.place.dir();
         match format {
             Format::Jsonl | Format::JsonlZst => {
-                let old = self.open(format).logs;
-                Ok(conversion::clear_files(&*old, &RealDisk, dir, left).await?)
+                let (old, suffix) = (self.open(format).logs, format.suffix().unwrap_or_default());
+                Ok(conversion::clear_files(&*old, suffix, (&RealDisk, dir), left).await?)
             }
             // A part of it cannot go alone.
             Format::Sqlite if !left.is_empty() => Ok(()),

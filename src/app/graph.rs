@@ -156,6 +156,7 @@ pub(super) fn build(startup: Startup, tasks: &Tasks, hub: &Hub) -> Result<Graph,
         turn_logs: ground.turn_logs,
         clock: ground.clock,
         _lock: place.lock(),
+        _guest: place.guest(),
     })
 }
 

@@ -242,14 +242,21 @@ pub enum Storage {
     /// another turnstile holds the folder.
     Convert {
         /// The new form
-        #[arg(long, value_name = "FORMAT", value_parser = form_names(), required_unless_present = "confirm")]
+        #[arg(long, value_name = "FORMAT", value_parser = form_names(),
+              required_unless_present_any = ["confirm", "undo"])]
         to: Option<String>,
         /// Leave what is damaged in the old form only, where this command never destroys it
         #[arg(long)]
         leave_damaged: bool,
-        /// Let the old form of the last conversion go; what was deleted since then goes with it
+        /// Let the old form of the last conversion go, if all of it is in the new one
         #[arg(long, conflicts_with_all = ["to", "leave_damaged"])]
         confirm: bool,
+        /// With `--confirm`: also what is not in the new form any more, because it was destroyed since
+        #[arg(long, requires = "confirm")]
+        destroy_missing: bool,
+        /// Use the old form of the last conversion again, as it was then; the new one is kept
+        #[arg(long, conflicts_with_all = ["to", "leave_damaged", "confirm"])]
+        undo: bool,
     },
     /// Write what can still be read of damaged sessions and turns into new files of lines
     ///

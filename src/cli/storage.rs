@@ -5,7 +5,7 @@ mod salvage;
 mod stats;
 mod verify;
 
-use crate::app::convert::Damaged;
+use crate::app::convert::{Damaged, Missing};
 use crate::app::{Access, App, StartError, WorkPlace};
 use crate::cli::args::{Common, Storage};
 use crate::cli::report::{Exit, Form, Problem};
@@ -28,7 +28,11 @@ pub(super) fn storage(common: &Common, storage: &Storage) -> Result<Exit, Proble
         Storage::Salvage { ids, to } => {
             looking(setting, async |app| salvage::salvage(app, ids, to).await)
         }
-        Storage::Convert { confirm: true, .. } => convert::confirm(&setting),
+        Storage::Convert { confirm: true, destroy_missing, .. } => {
+            let missing = if *destroy_missing { Missing::Destroyed } else { Missing::Refused };
+            convert::confirm(&setting, missing)
+        }
+        Storage::Convert { undo: true, .. } => convert::undo(&setting, configured),
         Storage::Convert { to, leave_damaged, .. } => {
             let to = to.as_deref().and_then(Format::named).unwrap_or_default();
             let damaged = if *leave_damaged { Damaged::Left } else { Damaged::Refused };

@@ -4,12 +4,13 @@
 //! says the new one, the old logs are kept until somebody confirms that they may go.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::store::atomic;
-use crate::store::disk::{self, Disk};
+use crate::store::disk::{self, Disk, EntryKind, Open};
 use crate::store::error::{IoFailure, StoreError};
 use crate::store::format::Format;
 use crate::store::log::{LogId, LogKind};
@@ -101,15 +102,13 @@ pub fn name_of(log: &LogId) -> String {
 /// As [`LogStore::list`], and `Io`; the rest is for the next time.
 pub async fn clear_files(
     store: &dyn LogStore,
-    disk: &dyn Disk,
-    work_dir: &WorkDir,
+    suffix: &str,
+    (disk, work_dir): (&dyn Disk, &WorkDir),
     left: &BTreeSet<String>,
 ) -> Result<(), StoreError> {
-    for removed in store.removed().await? {
-        let Some(place) = store.locate(&removed.log) else { continue };
-        if !left.contains(removed.key()) {
-            let name = place.path.file_name().unwrap_or_default();
-            unlink(disk, &work_dir.removal(&removed).join(name))?;
+    for (key, path) in removed_files(disk, work_dir, suffix)? {
+        if !left.contains(&key) {
+            unlink(disk, &path)?;
         }
     }
     for kind in [LogKind::Session, LogKind::Turn] {
@@ -123,6 +122,73 @@ pub async fn clear_files(
     Ok(())
 }
 
+/// The logs in the folders of removals, whether those can still be restored or not, each with the key of
+/// its removal.
+fn removed_files(
+    disk: &dyn Disk,
+    work_dir: &WorkDir,
+    suffix: &str,
+) -> Result<Vec<(String, PathBuf)>, IoFailure> {
+    let deleted = work_dir.deleted();
+    let listed = |folder: &Path| match disk.entries(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        entries => entries.map_err(IoFailure::of("list", folder)),
+    };
+    let mut files = Vec::new();
+    for folder in listed(&deleted)?.into_iter().filter(|it| it.kind == EntryKind::Folder) {
+        let key = folder.name.to_string_lossy().into_owned();
+        for entry in listed(&deleted.join(&folder.name))? {
+            let id = entry.name.to_str().and_then(|name| name.strip_suffix(suffix));
+            if id.is_some_and(|id| LogId::new(LogKind::Session, id).is_ok()) {
+                files.push((key.clone(), deleted.join(&folder.name).join(&entry.name)));
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// Makes everything of a form safe on the device, whoever wrote it: what an earlier process had copied
+/// is not known to be.
+///
+/// # Errors
+/// As [`LogStore::list`], and `Io`.
+pub async fn make_safe(
+    store: &dyn LogStore,
+    suffix: Option<&str>,
+    (disk, work_dir): (&dyn Disk, &WorkDir),
+) -> Result<(), StoreError> {
+    let mut paths = Vec::new();
+    if let Some(suffix) = suffix {
+        for kind in [LogKind::Session, LogKind::Turn] {
+            let logs = store.list(kind).await?;
+            paths.extend(logs.iter().filter_map(|log| store.locate(log)).map(|it| it.path));
+        }
+        paths.extend(removed_files(disk, work_dir, suffix)?.into_iter().map(|(_, path)| path));
+    } else {
+        let database = work_dir.database();
+        let journal = beside(&database, "-wal");
+        paths.extend([database, journal]);
+    }
+    let mut folders = BTreeSet::from([work_dir.storage()]);
+    for path in &paths {
+        match disk.open(path, Open::Write) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            file => file.and_then(|file| file.sync()).map_err(IoFailure::of("sync", path))?,
+        }
+        folders.extend(path.parent().map(Path::to_path_buf));
+    }
+    for folder in &folders {
+        disk.sync_folder(folder).map_err(IoFailure::of("sync the folder", folder))?;
+    }
+    Ok(())
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(suffix);
+    PathBuf::from(beside)
+}
+
 /// Destroys the database, which nobody in this process may have open.
 ///
 /// # Errors
@@ -131,9 +197,7 @@ pub fn clear_database(disk: &dyn Disk, work_dir: &WorkDir) -> Result<(), IoFailu
     let path = work_dir.database();
     // The journal first: without the database it would be taken for that of the next one.
     for suffix in BESIDE_DATABASE {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(suffix);
-        unlink(disk, Path::new(&beside))?;
+        unlink(disk, &beside(&path, suffix))?;
     }
     unlink(disk, &path)
 }

@@ -9,7 +9,7 @@ use crate::base::tasks::Tasks;
 use crate::domain::turn::live::Delta;
 use crate::store::blocking::blocking;
 use crate::store::conversion;
-use crate::store::error::{FileError, FlushError, StoreError};
+use crate::store::error::{Corruption, FileError, FlushError, Place, StoreError};
 use crate::store::live_text::LiveText;
 use crate::store::log::{LogId, LogKind, LogText, Record, Removed};
 use crate::store::progress::{Progress, Stage, Told};
@@ -59,6 +59,11 @@ pub enum CopyError {
     /// What stands in the new form are copies of something else; they have to go first.
     #[error("what was copied before has other logs than there are now")]
     Stale,
+    /// The new form holds logs and the old one none: something has taken them away.
+    #[error(
+        "the logs that are to be copied are gone, and copies of them are there; nothing was changed"
+    )]
+    Vanished,
     /// A copy is not what it was made of: a fault of this program, or of the device.
     #[error("the copy of {0} is not the same; nothing was changed")]
     Different(LogId),
@@ -96,7 +101,13 @@ impl Copier {
                     }
                     sound.push(log);
                 }
-                Err(why) => copied.left.push(Left { name: conversion::name_of(&log), why }),
+                Err(why) => {
+                    // What was copied before it was damaged, or broken off, is no copy of it.
+                    if self.to.revision(&log).await.is_ok() {
+                        return Err(CopyError::Stale);
+                    }
+                    copied.left.push(Left { name: conversion::name_of(&log), why });
+                }
             }
             progress.advance(1);
             told(progress);
@@ -118,7 +129,11 @@ impl Copier {
     async fn check_fresh(&self, logs: &[LogId], removed: &[Removed]) -> Result<(), CopyError> {
         let known: BTreeSet<_> = logs.iter().collect();
         for kind in [LogKind::Session, LogKind::Turn] {
-            if self.to.list(kind).await?.iter().any(|log| !known.contains(log)) {
+            let there = self.to.list(kind).await?;
+            if known.is_empty() && !there.is_empty() {
+                return Err(CopyError::Vanished);
+            }
+            if there.iter().any(|log| !known.contains(log)) {
                 return Err(CopyError::Stale);
             }
         }
@@ -136,23 +151,20 @@ impl Copier {
             Ok(records) => records,
             Err(why) => return Ok(Err(why)),
         };
-        let there = match self.there(log).await? {
-            Some(there) if records.starts_with(&there) => there.len(),
-            Some(_) => return Err(CopyError::Stale),
-            None => 0,
-        };
-        let missing = records.get(there..).unwrap_or_default();
-        let mut batches = batches(missing);
-        let mut writer = match (there, batches.next()) {
-            (_, None) => None,
-            (0, Some(first)) => Some(self.to.create(log, first).await?),
-            (_, Some(first)) => {
-                let mut writer = self.to.open(log).await?;
-                writer.append(first, Durability::Written).await?;
-                Some(writer)
+        if self.there(log).await?.is_some() {
+            // Opening it may bring back what a crash had torn.
+            let mut writer = self.to.open(log).await?;
+            let there = self.there(log).await?.unwrap_or_default();
+            if !records.starts_with(&there) {
+                return Err(CopyError::Stale);
             }
-        };
-        if let Some(writer) = &mut writer {
+            for batch in batches(records.get(there.len()..).unwrap_or_default()) {
+                writer.append(batch, Durability::Written).await?;
+            }
+        } else {
+            let mut batches = batches(&records);
+            let first = batches.next().unwrap_or_default();
+            let mut writer = self.to.create(log, first).await?;
             for batch in batches {
                 writer.append(batch, Durability::Written).await?;
             }
@@ -171,7 +183,9 @@ impl Copier {
             },
             scanned => scanned,
         };
-        match text.and_then(|text| records(log, &text)) {
+        let path = self.from.locate(log).map(|location| location.path);
+        let place = Place { log: log.clone(), path };
+        match text.and_then(|text| records(&place, &text)) {
             Err(error) if is_damage(&error) => Ok(Err(error)),
             records => records.map(Ok),
         }
@@ -181,7 +195,9 @@ impl Copier {
     async fn there(&self, log: &LogId) -> Result<Option<Vec<Record>>, CopyError> {
         match self.scan(&self.to, log).await {
             Err(StoreError::NotFound(_)) => Ok(None),
-            Ok(text) => records(log, &text).map(Some).map_err(|_| CopyError::Stale),
+            Ok(text) => records(&Place { log: log.clone(), path: None }, &text)
+                .map(Some)
+                .map_err(|_| CopyError::Stale),
             Err(error) if is_damage(&error) => Err(CopyError::Stale),
             Err(error) => Err(error.into()),
         }
@@ -197,6 +213,8 @@ impl Copier {
         if log.kind() == LogKind::Session {
             return Ok(());
         }
+        // What an earlier conversion left there is none of it.
+        to.drop_text(log).await?;
         let Some(call) = from.read(log).await? else { return Ok(()) };
         let mut at = 0;
         let deltas = call.blocks.into_iter().map(|block| {
@@ -211,7 +229,6 @@ impl Copier {
             delta
         });
         let deltas: Vec<_> = deltas.collect();
-        to.drop_text(log).await?;
         Ok(to.put(log, &deltas).await?)
     }
 
@@ -248,18 +265,64 @@ impl Copier {
     }
 }
 
-fn records(log: &LogId, text: &LogText) -> Result<Vec<Record>, StoreError> {
-    let place = || crate::store::error::Place { log: log.clone(), path: None };
+fn records(place: &Place, text: &LogText) -> Result<Vec<Record>, StoreError> {
     let records = text.records().map_err(|(line, why)| StoreError::Corrupt {
-        place: place(),
+        place: place.clone(),
         line,
         why: Arc::new(why.into()),
     })?;
     if records.is_empty() {
-        let why = Arc::new(crate::store::error::Corruption::NoFirstRecord);
-        return Err(StoreError::Corrupt { place: place(), line: 1, why });
+        let why = Arc::new(Corruption::NoFirstRecord);
+        return Err(StoreError::Corrupt { place: place.clone(), line: 1, why });
     }
     Ok(records)
+}
+
+/// The logs of an old form, the removed ones too, that are not whole in the new one; those that are left
+/// behind do not count.
+///
+/// # Errors
+/// [`StoreError`] if one of the forms cannot be listed or read at all.
+pub async fn not_there(
+    old: &Arc<dyn LogStore>,
+    new: &Arc<dyn LogStore>,
+    left: &BTreeSet<String>,
+    tasks: &Tasks,
+) -> Result<Vec<LogId>, StoreError> {
+    let removed = new.removed().await?;
+    let mut missing = Vec::new();
+    for kind in [LogKind::Session, LogKind::Turn] {
+        for log in old.list(kind).await? {
+            if left.contains(&conversion::name_of(&log)) {
+                continue;
+            }
+            let (old, new, of) = (Arc::clone(old), Arc::clone(new), log.clone());
+            let here = blocking(tasks, move || {
+                let (old, new) = (old.scan(&of), new.scan(&of));
+                old.and_then(|old| Ok((old, new?)))
+            });
+            let is_there = match here.await? {
+                Ok((old, new)) => begins_with(&new, &old),
+                Err(_) => removed.iter().any(|removed| removed.log == log),
+            };
+            if !is_there {
+                missing.push(log);
+            }
+        }
+    }
+    let kept: BTreeSet<_> = removed.iter().map(Removed::key).collect();
+    for removed in old.removed().await? {
+        let is_back = new.revision(&removed.log).await.is_ok();
+        if !left.contains(removed.key()) && !kept.contains(removed.key()) && !is_back {
+            missing.push(removed.log);
+        }
+    }
+    Ok(missing)
+}
+
+fn begins_with(whole: &LogText, beginning: &LogText) -> bool {
+    let mut lines = whole.lines();
+    beginning.lines().all(|line| lines.next() == Some(line))
 }
 
 /// Whether this log cannot be read, whatever else can.

@@ -93,6 +93,16 @@ impl Format {
         }
     }
 
+    /// How the names of its files end; none where all logs are in one.
+    #[must_use]
+    pub fn suffix(self) -> Option<&'static str> {
+        match self {
+            Self::Jsonl => Some(Encoding::Lines.suffix()),
+            Self::JsonlZst => Some(Encoding::Frames.suffix()),
+            Self::Sqlite => None,
+        }
+    }
+
     /// The one of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -263,11 +273,7 @@ pub fn find(
     work_dir: &WorkDir,
     format: Format,
 ) -> Result<Option<PathBuf>, FormatError> {
-    let suffix = match format {
-        Format::Jsonl => Encoding::Lines.suffix(),
-        Format::JsonlZst => Encoding::Frames.suffix(),
-        Format::Sqlite => return database(disk, work_dir),
-    };
+    let Some(suffix) = format.suffix() else { return database(disk, work_dir) };
     let places = [
         (work_dir.logs(LogKind::Session), LEVELS),
         (work_dir.logs(LogKind::Turn), LEVELS),

@@ -52,6 +52,24 @@ pub enum LockError {
         /// Who has it.
         holder: Holder,
     },
+    /// The logs are being brought into another form.
+    #[error(
+        "the sessions in {} are being brought into another form; try again when that has ended",
+        root.display()
+    )]
+    Converting {
+        /// The work directory.
+        root: PathBuf,
+    },
+    /// Somebody writes turns of its own.
+    #[error(
+        "a `turnstile run` is writing in {}; try again when it has ended",
+        root.display()
+    )]
+    Guests {
+        /// The work directory.
+        root: PathBuf,
+    },
     /// The system refused.
     #[error(transparent)]
     Io(#[from] IoFailure),
@@ -127,6 +145,58 @@ impl InstanceLock {
         };
         disk::write(&**file, 0, text.as_bytes())?;
         file.truncate(text.len() as u64)
+    }
+}
+
+/// Kept by whoever writes turns of its own without the instance lock, as long as it does: meanwhile
+/// nobody brings the logs into another form.
+#[derive(Debug)]
+pub struct GuestPass {
+    /// None where folders cannot be locked.
+    _handle: Option<Box<dyn DiskFile>>,
+}
+
+/// Keeps guests out, until it is dropped.
+#[derive(Debug)]
+pub struct NoGuests {
+    _handle: Option<Box<dyn DiskFile>>,
+}
+
+impl GuestPass {
+    /// Comes in. Of a work directory that has been prepared.
+    ///
+    /// # Errors
+    /// [`LockError::Converting`] while [`NoGuests`] is kept by somebody.
+    pub fn take(disk: &dyn Disk, work_dir: &WorkDir) -> Result<Self, LockError> {
+        match hold(disk, work_dir, Hold::Shared) {
+            Some(handle) => Ok(Self { _handle: handle }),
+            None => Err(LockError::Converting { root: work_dir.root().to_path_buf() }),
+        }
+    }
+}
+
+impl NoGuests {
+    /// Waits for nobody.
+    ///
+    /// # Errors
+    /// [`LockError::Guests`] while there is one.
+    pub fn keep(disk: &dyn Disk, work_dir: &WorkDir) -> Result<Self, LockError> {
+        match hold(disk, work_dir, Hold::Alone) {
+            Some(handle) => Ok(Self { _handle: handle }),
+            None => Err(LockError::Guests { root: work_dir.root().to_path_buf() }),
+        }
+    }
+}
+
+/// Locks the folder of the logs; an inner `None` where that cannot be done at all.
+#[expect(clippy::option_option, reason = "refused and impossible are not the same")]
+fn hold(disk: &dyn Disk, work_dir: &WorkDir, hold: Hold) -> Option<Option<Box<dyn DiskFile>>> {
+    match disk.try_lock(&work_dir.storage(), hold) {
+        Ok(locked) => locked.map(Some),
+        Err(refused) => {
+            tracing::info!(%refused, "the folder of the logs cannot be locked");
+            Some(None)
+        }
     }
 }
 

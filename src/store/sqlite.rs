@@ -167,7 +167,7 @@ impl LogStore for Store {
 
     async fn check(&self) -> Result<Vec<StoreError>, StoreError> {
         let check = |logs: &Arc<Logs>| {
-            let found = logs.database.read(|read| Ok(remnants::check(read)?))?;
+            let found = logs.database.read(|read| Ok(remnants::check(read)))?;
             let path = &logs.database.path;
             let damaged = |why| StoreError::Damaged { path: path.clone(), why };
             Ok(found.unwrap_or_default().into_iter().map(damaged).collect())

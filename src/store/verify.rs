@@ -144,7 +144,6 @@ pub async fn verify(
     told: Told<'_>,
 ) -> Result<Verdict, StoreError> {
     let store = sessions.store();
-    // Turns are listed after the sessions: a turn is there before its session says so.
     let session_ids = sessions.ids().await?;
     let turn_ids = turns.ids().await?;
     let progress = Progress::new(Stage::Reading, session_ids.len() + turn_ids.len());
@@ -153,17 +152,25 @@ pub async fn verify(
     (work.told)(progress);
     work.verdict.sessions = session_ids.len() as u64;
     work.read(sessions, session_ids).await?;
+    // Once more: a turn that was made meanwhile may be held by a session that was read meanwhile.
+    let turn_ids = turns.ids().await?;
+    work.progress.total = work.progress.done + turn_ids.len() as u64;
     work.verdict.turns = turn_ids.len() as u64;
     let there: BTreeSet<_> = turn_ids.iter().cloned().collect();
     work.read(turns, turn_ids).await?;
-    work.read_removed(sessions, turns).await?;
+    if let Err(error) = work.read_removed(sessions, turns).await {
+        work.verdict.faults.push(error.into());
+    }
     for kind in [LogKind::Session, LogKind::Turn] {
         let misplaced = store.strays(kind).await?.misplaced;
         work.verdict.faults.extend(misplaced.into_iter().map(Fault::Misplaced));
     }
     work.follow(&there)?;
     (work.told)(Progress::new(Stage::Checking, 0));
-    work.verdict.faults.extend(store.check().await?.into_iter().map(Fault::Store));
+    match store.check().await {
+        Ok(wrong) => work.verdict.faults.extend(wrong.into_iter().map(Fault::Store)),
+        Err(error) => work.verdict.faults.push(error.into()),
+    }
     Ok(work.verdict)
 }
 

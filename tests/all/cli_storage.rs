@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use turnstile::store::disk::RealDisk;
+use turnstile::store::lock::{GuestPass, NoGuests};
+use turnstile::store::work_dir::WorkDir;
 use turnstile::testing::folder::{files, tree};
 use turnstile::testing::log::{PREVIOUS_TURN, SESSION, TURN};
 
@@ -174,6 +177,101 @@ fn what_is_damaged_is_left_only_when_that_is_said_and_then_never_destroyed() {
     cli.run(&["storage", "convert", "--confirm"]).check_done();
     assert_eq!(fs::read(&damaged).expect("kept"), text);
     assert_eq!(lines(&cli.work_dir()).len(), 1);
+}
+
+#[test]
+fn old_logs_go_only_if_all_of_them_are_in_the_new_form() {
+    let cli = with_logs();
+    convert(&cli, "sqlite");
+    let before = lines(&cli.work_dir());
+    let storage = cli.work_dir().join("storage");
+    fs::rename(storage.join("turnstile.db"), cli.path("away")).expect("moved");
+    let ran = cli.run(&["storage", "convert", "--confirm"]);
+    let said = ["4 logs", SESSION, TURN, "--destroy-missing", "--undo"];
+    ran.check_refused(1, &said);
+    assert!(lines(&cli.work_dir()) == before, "nothing was changed");
+    // Without the new form the old one is used again.
+    let ran = cli.run(&["storage", "convert", "--undo"]);
+    ran.check_done();
+    assert!(ran.out.contains("storage.format = \"jsonl\""), "{}", ran.out);
+    configure(&cli, "jsonl");
+    assert_eq!(verified(&cli)[0]["faults"], 0);
+    cli.run(&["sessions", "show", SESSION]).check_done();
+
+    // With it, what was destroyed since may go when that is said.
+    fs::rename(cli.path("away"), storage.join("turnstile.db")).expect("moved back");
+    cli.run(&["storage", "convert", "--undo"]).check_done();
+    configure(&cli, "sqlite");
+    cli.configure("[storage]\nformat = \"sqlite\"\n[delete]\nkeep_days = 0\n");
+    cli.run(&["sessions", "rm", SESSION]).check_done();
+    cli.run(&["storage", "convert", "--confirm"]).check_refused(1, &["1 logs", SESSION]);
+    cli.run(&["storage", "convert", "--confirm", "--destroy-missing"]).check_done();
+    assert!(lines(&cli.work_dir()).is_empty());
+}
+
+#[test]
+fn nothing_is_converted_over_logs_that_stand_there_already() {
+    let cli = with_logs();
+    let damaged = turn_file(&cli, PREVIOUS_TURN, ".jsonl");
+    fs::write(&damaged, "nothing\n").expect("damaged");
+    assert_eq!(cli.run(&["storage", "convert", "--to", "sqlite", "--leave-damaged"]).code, 1);
+    configure(&cli, "sqlite");
+    cli.run(&["storage", "convert", "--confirm"]).check_done();
+    // Broken off on the way to a third form, then back to the first, in which something was left.
+    convert(&cli, "jsonl-zst");
+    fs::write(cli.work_dir().join("storage/format"), "sqlite\n").expect("not switched yet");
+    configure(&cli, "sqlite");
+    let ran = cli.run(&["storage", "convert", "--to", "jsonl"]);
+    ran.check_refused(1, &["kept as jsonl already", &shown(&damaged), "salvage"]);
+    assert_eq!(fs::read(&damaged).expect("kept"), b"nothing\n");
+    assert_eq!(verified(&cli).last().expect("a sum")["turns"], 1);
+}
+
+#[test]
+fn a_deleted_session_that_was_left_behind_is_not_taken_for_what_a_crash_left() {
+    let cli = with_logs();
+    let is_removed = |file: &PathBuf| file.extension().is_some_and(|end| end == "jsonl");
+    let deleted = files(&cli.work_dir().join("var/deleted"));
+    let deleted = deleted.into_iter().find(is_removed).expect("there is one");
+    fs::write(&deleted, "nothing\n").expect("damaged");
+    let ran = cli.run(&["storage", "convert", "--to", "jsonl-zst", "--leave-damaged"]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    configure(&cli, "jsonl-zst");
+    cli.run(&["sessions", "gc", "--yes"]).check_done();
+    cli.run(&["storage", "convert", "--confirm"]).check_done();
+    cli.run(&["sessions", "rm", SESSION]).check_done();
+    cli.run(&["sessions", "gc", "--yes"]).check_done();
+    assert_eq!(fs::read(&deleted).expect("kept"), b"nothing\n");
+}
+
+#[test]
+fn what_was_restored_since_leaves_nothing_of_the_old_form() {
+    let cli = with_logs();
+    convert(&cli, "jsonl-zst");
+    let deleted = cli.run(&["sessions", "list", "--deleted", "--json"]).json_lines();
+    let id = deleted[0]["sessionId"].as_str().expect("an id").to_owned();
+    cli.run(&["sessions", "restore", &id]).check_done();
+    cli.run(&["storage", "convert", "--confirm"]).check_done();
+    assert!(lines(&cli.work_dir()).is_empty());
+    convert(&cli, "jsonl");
+    assert_eq!(verified(&cli)[0]["sessions"], 2);
+}
+
+#[test]
+fn nobody_writes_turns_of_its_own_while_logs_are_converted_or_the_other_way_round() {
+    let cli = with_logs();
+    let work_dir = WorkDir::new(cli.work_dir()).expect("absolute");
+    let guest = GuestPass::take(&RealDisk, &work_dir).expect("nobody converts");
+    let ran = cli.run(&["storage", "convert", "--to", "sqlite"]);
+    ran.check_refused(3, &["`turnstile run` is writing", "try again"]);
+    assert!(!cli.work_dir().join("storage/turnstile.db").exists());
+    drop(guest);
+    let alone = NoGuests::keep(&RealDisk, &work_dir).expect("nobody writes");
+    cli.run(&["run", "hello"]).check_refused(3, &["being brought into another form"]);
+    drop(alone);
+    cli.run(&["run", "hello"]).check_done();
+    convert(&cli, "sqlite");
+    assert_eq!(verified(&cli)[0]["turns"], 3);
 }
 
 #[test]

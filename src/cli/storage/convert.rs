@@ -3,11 +3,14 @@
 use std::fmt::Write as _;
 
 use crate::app::Access;
-use crate::app::convert::{Confirmed, ConvertError, Converted, Converter, Damaged};
+use crate::app::convert::{
+    Confirmed, ConvertError, Converted, Converter, Damaged, Missing, Undone,
+};
 use crate::base::sanitize;
 use crate::cli::progress::Bar;
 use crate::cli::report::{Exit, Problem, count, print};
 use crate::cli::start::{Setting, threads};
+use crate::store::conversion::Conversion;
 use crate::store::convert::{CopyError, Left};
 use crate::store::format::Format;
 
@@ -89,27 +92,56 @@ fn name_left(text: &mut String, left: &[Left], from: Format) {
 }
 
 /// Lets the old form go.
-pub(super) fn confirm(setting: &Setting) -> Result<Exit, Problem> {
+pub(super) fn confirm(setting: &Setting, missing: Missing) -> Result<Exit, Problem> {
     let converter = converter(setting)?;
-    let confirmed = threads()?.block_on(converter.confirm()).map_err(|error| refused(&error))?;
-    let (text, exit) = match confirmed {
+    let came = threads()?.block_on(converter.confirm(missing)).map_err(|error| refused(&error))?;
+    let (text, exit) = match came {
         Confirmed::Gone(format) => (format!("the old form ({format}) is gone\n"), Exit::Done),
-        Confirmed::Left(format, left) => {
+        Confirmed::Left(Format::Sqlite, left) => {
+            let text = format!(
+                "the old form (sqlite) stays whole, for {} in it that {} nowhere else; move \
+                 storage/turnstile.db away when you need it no longer\n",
+                count(left as u64, "damaged one"),
+                if left == 1 { "is" } else { "are" }
+            );
+            (text, Exit::Done)
+        }
+        Confirmed::Left(format @ (Format::Jsonl | Format::JsonlZst), left) => {
             let text = format!("the old form ({format}) is gone, but for {left} damaged ones\n");
             (text, Exit::Done)
         }
         Confirmed::Nothing => ("no old form is kept\n".to_owned(), Exit::Done),
-        Confirmed::Unfinished(note) => {
-            let text = format!(
-                "the conversion from {} to {} is not finished; `turnstile storage convert --to {}` \
-                 goes on, `--to {}` drops it\n",
-                note.from, note.to, note.to, note.from
-            );
-            (text, Exit::Failed)
-        }
+        Confirmed::Unfinished(note) => (unfinished(&note), Exit::Failed),
     };
     print(&text)?;
     Ok(exit)
+}
+
+/// Goes back to the old form.
+pub(super) fn undo(setting: &Setting, configured: Format) -> Result<Exit, Problem> {
+    let converter = converter(setting)?;
+    let (text, exit) = match converter.undo().map_err(|error| refused(&error))? {
+        Undone::Back { now, kept } => {
+            let mut text = format!(
+                "everything is as it was when it was brought into {kept}; what was made since is kept \
+                 as {kept}\n"
+            );
+            text.push_str(&next(kept, now, configured));
+            (text, Exit::Done)
+        }
+        Undone::Nothing => ("no old form is kept\n".to_owned(), Exit::Failed),
+        Undone::Unfinished(note) => (unfinished(&note), Exit::Failed),
+    };
+    print(&text)?;
+    Ok(exit)
+}
+
+fn unfinished(note: &Conversion) -> String {
+    let Conversion { from, to, .. } = note;
+    format!(
+        "the conversion from {from} to {to} is not finished; `turnstile storage convert --to {to}` goes \
+         on, `--to {from}` drops it\n"
+    )
 }
 
 fn converter(setting: &Setting) -> Result<Converter, Problem> {
@@ -130,6 +162,17 @@ fn refused(error: &ConvertError) -> Problem {
             );
             Problem::new(Exit::Failed, text)
         }
+        ConvertError::NotThere(logs) => {
+            let mut text = error.to_string();
+            for log in logs.iter().take(NAMED_MAX) {
+                write!(text, "\n! {log}").ok();
+            }
+            text.push_str(
+                "\nwhat was destroyed since the conversion may go with `--confirm --destroy-missing`; \
+                 if they are lost, `--undo` uses the old form again",
+            );
+            Problem::new(Exit::Failed, text)
+        }
         ConvertError::Beside { .. } | ConvertError::Unconfirmed(_) => {
             Problem::of(Exit::Failed, error)
         }
@@ -138,6 +181,7 @@ fn refused(error: &ConvertError) -> Problem {
             Problem::of(Exit::Disk, error).with_hint(hint)
         }
         ConvertError::Copy(_)
+        | ConvertError::Guests(_)
         | ConvertError::Conversion(_)
         | ConvertError::Format(_)
         | ConvertError::Store(_)

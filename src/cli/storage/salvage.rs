@@ -1,7 +1,7 @@
 //! `turnstile storage salvage`.
 
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -65,7 +65,9 @@ async fn one(app: &App, log: &LogId, to: &Path) -> Result<Exit, Problem> {
 fn write(path: &Path, text: &[u8]) -> Result<(), IoFailure> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let mut file = file.map_err(IoFailure::of("create", path))?;
-    file.write_all(text).and_then(|()| file.sync_all()).map_err(IoFailure::of("write", path))
+    let written = file.write_all(text).and_then(|()| file.sync_all());
+    // A part of it would be taken for all, and stand in the way of the next attempt.
+    written.inspect_err(|_| drop(fs::remove_file(path))).map_err(IoFailure::of("write", path))
 }
 
 fn report(log: &LogId, path: &Path, salvaged: &Salvaged) -> String {

@@ -12,6 +12,7 @@ use crate::store::atomic;
 use crate::store::destroy;
 use crate::store::disk::{self, EntryKind, Stat};
 use crate::store::error::{IoFailure, Place, StoreError};
+use crate::store::jsonl::encoding::Encoding;
 use crate::store::jsonl::files::Files;
 use crate::store::jsonl::list::names;
 use crate::store::jsonl::publish::put_back;
@@ -156,7 +157,9 @@ pub(super) fn finish(files: &Files) -> Result<(), StoreError> {
         let folder = deleted.join(&name);
         // In this order: one that is being taken out is in the second place once it left the first.
         let (before, after) = (files.file(&log), in_folder(files, &log, &folder));
-        let is_gone = !is_there(files, &before)? && !is_there(files, &after)?;
+        let is_gone = !is_there(files, &before)?
+            && !is_there(files, &after)?
+            && !holds_a_log(files, &log, &folder)?;
         if is_gone || is_back(files, &log, &after)? {
             destroy::folder(&*files.disk, &folder)?;
         }
@@ -171,6 +174,18 @@ fn log_of(key: &OsStr) -> Option<LogId> {
     let (kind, id) = log.split_once('-').filter(|_| is_end)?;
     let kinds = [LogKind::Session, LogKind::Turn];
     LogId::new(kinds.into_iter().find(|it| it.as_str() == kind)?, id).ok()
+}
+
+/// Whether the folder of a removal holds its log in whatever encoding: one that could not be brought into
+/// another is nowhere else.
+fn holds_a_log(files: &Files, log: &LogId, folder: &Path) -> Result<bool, IoFailure> {
+    for encoding in [Encoding::Lines, Encoding::Frames] {
+        let name = [log.id(), encoding.suffix()].concat();
+        if is_there(files, &folder.join(name))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether the file of a removal is the log in its place, too: where nothing but links can be had, a

@@ -15,6 +15,9 @@ use crate::store::sqlite::rows::{self, raw};
 /// How many faults of a database are told: one damaged page makes many.
 const FAULTS_MAX: i64 = 20;
 
+/// More rows than any log has: what says to have more is damaged.
+const ROWS_MAX: u64 = 10_000_000;
+
 /// What can still be had of a log, each row looked for by itself, so that one that cannot be read hides
 /// no other. `None` if there is no such log.
 pub(super) fn of(
@@ -25,7 +28,7 @@ pub(super) fn of(
     let mut statement = transaction
         .prepare_cached("SELECT data FROM records WHERE log_kind = ? AND log_id = ? AND seq = ?")?;
     let mut remnants = Vec::new();
-    for seq in 0..count {
+    for seq in 0..count.min(ROWS_MAX) {
         match row(&mut statement, log, seq)? {
             Ok(line) => remnants.push(Remnant::Line(line)),
             Err(why) => lose(&mut remnants, seq, why),
@@ -47,8 +50,14 @@ fn rows(transaction: &Transaction<'_>, log: &LogId) -> Result<Option<u64>, Failu
         Err(error) => return Err(error.into()),
     };
     match last {
-        Ok(last) => Ok(said.max(last.map(|last| last.cast_unsigned() + 1))),
-        // What it says is all that is known then.
+        Ok(None) => Ok(said.map(|said| said.min(1))),
+        Ok(Some(last)) => {
+            let there = last.cast_unsigned().saturating_add(1);
+            // One more than there are says that the end is missing, however much that is.
+            let said = said.unwrap_or(there);
+            Ok(Some(if said > there { there.saturating_add(1) } else { there }))
+        }
+        // What it says counts as far as that can be: rows that are not there are told by `check`.
         Err(error) if said.is_none() => Err(error.into()),
         Err(_) => Ok(said),
     }
@@ -99,9 +108,42 @@ pub(super) fn size(transaction: &Transaction<'_>, log: &LogId) -> rusqlite::Resu
     Ok(Some(bytes.cast_unsigned()))
 }
 
-/// What is wrong with the database as a whole: its pages, its tables and their keys, and records that
-/// belong to no log.
-pub(super) fn check(transaction: &Transaction<'_>) -> rusqlite::Result<Vec<String>> {
+/// What is wrong with the database as a whole: its pages, its tables and their keys, and what its tables
+/// say of each other. What cannot be looked at is told, and the rest is looked at all the same.
+pub(super) fn check(transaction: &Transaction<'_>) -> Vec<String> {
+    let mut faults = pages(transaction).unwrap_or_else(|error| vec![error.to_string()]);
+    for (query, what) in RELATIONS {
+        match transaction.query_row(query, [], |row| row.get::<_, i64>(0)) {
+            Ok(0) => {}
+            Ok(count) => faults.push(format!("{count} {what}")),
+            Err(error) => faults.push(error.to_string()),
+        }
+    }
+    faults.dedup();
+    faults
+}
+
+/// What tables say of each other: how to count what is wrong, and what that is.
+const RELATIONS: [(&str, &str); 3] = [
+    (
+        "SELECT count(*) FROM records WHERE NOT EXISTS (
+             SELECT 1 FROM logs
+             WHERE logs.log_kind = records.log_kind AND logs.log_id = records.log_id)",
+        "records belong to no log",
+    ),
+    (
+        "SELECT count(*) FROM removed_records WHERE NOT EXISTS (
+             SELECT 1 FROM removed WHERE removed.number = removed_records.removal)",
+        "removed records belong to no removal",
+    ),
+    (
+        "SELECT count(*) FROM logs JOIN records USING (log_kind, log_id)
+         WHERE seq = 0 AND first IS NOT data",
+        "logs are listed with another first record than they have",
+    ),
+];
+
+fn pages(transaction: &Transaction<'_>) -> rusqlite::Result<Vec<String>> {
     let mut faults = Vec::new();
     let mut statement = transaction.prepare(&format!("PRAGMA integrity_check({FAULTS_MAX})"))?;
     let mut found = statement.query([])?;
@@ -110,16 +152,6 @@ pub(super) fn check(transaction: &Transaction<'_>) -> rusqlite::Result<Vec<Strin
         if fault != "ok" {
             faults.push(fault);
         }
-    }
-    let strays: i64 = transaction.query_row(
-        "SELECT count(*) FROM records WHERE NOT EXISTS (
-             SELECT 1 FROM logs
-             WHERE logs.log_kind = records.log_kind AND logs.log_id = records.log_id)",
-        [],
-        |row| row.get(0),
-    )?;
-    if strays > 0 {
-        faults.push(format!("{strays} records belong to no log"));
     }
     Ok(faults)
 }
