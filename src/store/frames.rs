@@ -192,15 +192,22 @@ pub fn first(bytes: &[u8], decoders: &Decoders) -> Result<First, FrameFault> {
     }
 }
 
-/// The whole lines that the beginning of a cut frame delivers. Nothing vouches for them but that each
-/// is what it should be, which is for the caller to see.
+/// The whole lines that a torn frame delivers. Nothing vouches for them but that each is what it should
+/// be, which is for the caller to see.
 #[must_use]
 pub fn recover(torn: &[u8]) -> Vec<u8> {
-    let (mut text, mut decoder) = (Vec::new(), DCtx::create());
-    if !matches!(walk(torn), Ok(Walk::Cut)) {
-        return unchecked(torn, &mut decoder).unwrap_or(text);
-    }
-    let mut piece = vec![0; DCtx::out_size()];
+    let mut decoder = DCtx::create();
+    let mut text = match walk(torn) {
+        Ok(Walk::Cut) => delivered(torn, &mut decoder),
+        Ok(Walk::Whole(_)) | Err(_) => unchecked(torn, &mut decoder).unwrap_or_default(),
+    };
+    text.truncate(memchr::memrchr(b'\n', &text).map_or(0, |end| end + 1));
+    text
+}
+
+/// What the beginning of a cut frame holds, as far as it decodes.
+fn delivered(torn: &[u8], decoder: &mut DCtx<'_>) -> Vec<u8> {
+    let (mut text, mut piece) = (Vec::new(), vec![0; DCtx::out_size()]);
     let mut input = InBuffer::around(torn);
     while (text.len() as u64) < FRAME_BYTES_MAX {
         let before = input.pos();
@@ -212,7 +219,6 @@ pub fn recover(torn: &[u8]) -> Vec<u8> {
             break;
         }
     }
-    text.truncate(memchr::memrchr(b'\n', &text).map_or(0, |end| end + 1));
     text
 }
 

@@ -95,6 +95,16 @@ fn zeros_in_the_place_of_the_end_of_the_last_frame_are_torn() {
 }
 
 #[test]
+fn a_frame_without_its_checksum_gives_whole_lines_back_and_no_part_of_one() {
+    for (content, lines) in [(&b"{\"n\":1}\n{\"n\""[..], &b"{\"n\":1}\n"[..]), (b"{\"n\"", b"")] {
+        let mut torn = encode(content).expect("encoded");
+        let checksum = torn.len() - CHECKSUM_BYTES;
+        torn[checksum..].fill(0);
+        assert_eq!(recover(&torn), lines);
+    }
+}
+
+#[test]
 fn a_frame_that_lacks_the_end_of_its_checksum_gives_all_its_lines_back() {
     let (bytes, _) = log();
     let last = starts(&bytes)[2];
