@@ -1,9 +1,9 @@
-//! The durability seam and its real parts: logs in files, in a database or in memory, the crash buffer of a turn,
-//! the lock on the work directory, and small private files.
+//! The durability seam and its real parts: logs in files, in a database or in memory, the crash buffer
+//! of a turn, the lock on the work directory, and small private files.
 //!
 //! A **log** is an append-only sequence of records, one JSON object each, with a kind and an id.
-//! [`seam`] says what every backend promises; [`jsonl`], [`sqlite`] and [`memory`] keep it. What records mean is
-//! known only to [`repo`], which reads and writes them as events of [`domain`](crate::domain).
+//! [`seam`] says what every backend promises; [`jsonl`], [`sqlite`] and [`memory`] keep it. What records
+//! mean is known only to [`repo`], which reads and writes them as events of [`domain`](crate::domain).
 //!
 //! From below: [`disk`] is every file operation, so that a test can make any of them fail; [`log`] and
 //! [`error`] are the words; [`seam`] the traits; then the backends; then [`coordinate`], a store around

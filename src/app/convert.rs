@@ -8,7 +8,7 @@ use crate::app::assemble::WorkPlace;
 use crate::app::storage::{self, Plain};
 use crate::base::tasks::Tasks;
 use crate::config::schema;
-use crate::store::conversion::{self, Conversion, ConversionError};
+use crate::store::conversion::{self, Conversion, ConversionError, Stage};
 use crate::store::convert::{self, Copied, Copier, CopyError, Left};
 use crate::store::disk::{Disk, RealDisk};
 use crate::store::error::{IoFailure, StoreError};
@@ -92,7 +92,7 @@ pub enum ConvertError {
     #[error(transparent)]
     Copy(#[from] CopyError),
     /// Some are damaged. The others are copied, and nothing else was changed.
-    #[error("{} damaged logs cannot be brought into another form", .0.len())]
+    #[error("damaged, and not to be brought into another form: {}", .0.len())]
     Damaged(Vec<Left>),
     /// There are logs in the new form already, of which nobody knows where they come from.
     #[error(
@@ -112,7 +112,7 @@ pub enum ConvertError {
     )]
     Unconfirmed(Format),
     /// Some of the old logs are not whole in the new form.
-    #[error("{} logs of the old form are not whole in the new one; nothing was changed", .0.len())]
+    #[error("logs of the old form that are not whole in the new one: {}; nothing was changed", .0.len())]
     NotThere(Vec<LogId>),
     /// Somebody writes turns of its own.
     #[error(transparent)]
@@ -174,10 +174,12 @@ impl Converter {
         let _alone = NoGuests::keep(&RealDisk, self.place.dir())?;
         let from = self.current();
         let resumed = match self.remembered()? {
-            Some(note) if note.to == from && to == from => {
-                return Ok(Converted::Already { kept: Some(note.from) });
+            Some(note) if let Some(kept) = note.kept(from) => {
+                if to == from {
+                    return Ok(Converted::Already { kept: Some(kept) });
+                }
+                return Err(ConvertError::Unconfirmed(kept));
             }
-            Some(note) if note.to == from => return Err(ConvertError::Unconfirmed(note.from)),
             Some(note) if note.from == from && note.to == to => true,
             Some(note) if note.from == from => {
                 self.clear(note.to, &BTreeSet::new()).await?;
@@ -194,7 +196,8 @@ impl Converter {
                 false
             }
         };
-        Conversion { from, to, left: BTreeSet::new() }.write(&RealDisk, self.place.dir())?;
+        let (stage, left) = (Stage::Copying, BTreeSet::new());
+        Conversion { from, to, stage, left }.write(&RealDisk, self.place.dir())?;
         let copied = match self.copy(to, told).await {
             // What stands there was copied by an earlier attempt: nothing else did when that began.
             Err(CopyError::Stale) if resumed => {
@@ -208,7 +211,12 @@ impl Converter {
         }
         self.make_safe(to).await?;
         let left = copied.left.iter().map(|left| left.name.clone()).collect();
-        self.switch(&Conversion { from, to, left })?;
+        // What is left is known before the new form is in use, also over a crash.
+        let mut conversion = Conversion { from, to, stage, left };
+        conversion.write(&RealDisk, self.place.dir())?;
+        self.use_from_now_on(to)?;
+        conversion.stage = Stage::Kept;
+        conversion.write(&RealDisk, self.place.dir())?;
         Ok(Converted::Done { from, copied })
     }
 
@@ -233,20 +241,18 @@ impl Converter {
     /// [`ConvertError`].
     pub fn undo(&self) -> Result<Undone, ConvertError> {
         let _alone = NoGuests::keep(&RealDisk, self.place.dir())?;
-        match self.remembered()? {
-            Some(Conversion { from, to, .. }) if to == self.current() => {
-                self.switch(&Conversion { from: to, to: from, left: BTreeSet::new() })?;
-                Ok(Undone::Back { now: from, kept: to })
-            }
-            Some(note) => Ok(Undone::Unfinished(note)),
-            None => Ok(Undone::Nothing),
-        }
+        let Some(note) = self.remembered()? else { return Ok(Undone::Nothing) };
+        let in_use = self.current();
+        let Some(now) = note.kept(in_use) else { return Ok(Undone::Unfinished(note)) };
+        // The mark says which is in use only once both are known to be kept.
+        Conversion { stage: Stage::Kept, ..note }.write(&RealDisk, self.place.dir())?;
+        self.use_from_now_on(now)?;
+        Ok(Undone::Back { now, kept: in_use })
     }
 
-    /// From here on the new form is in use.
-    fn switch(&self, conversion: &Conversion) -> Result<(), ConvertError> {
-        let (dir, asked) = (self.place.dir(), conversion.to);
-        conversion.write(&RealDisk, dir)?;
+    /// From here on this form is in use.
+    fn use_from_now_on(&self, asked: Format) -> Result<(), ConvertError> {
+        let dir = self.place.dir();
         let claim = Claim {
             asked,
             claimant: Claimant::Holder,
@@ -290,21 +296,21 @@ impl Converter {
     pub async fn confirm(&self, missing: Missing) -> Result<Confirmed, ConvertError> {
         let _alone = NoGuests::keep(&RealDisk, self.place.dir())?;
         let Some(note) = self.remembered()? else { return Ok(Confirmed::Nothing) };
-        if note.to != self.current() {
-            return Ok(Confirmed::Unfinished(note));
-        }
-        self.make_safe(note.to).await?;
-        let (old, new) = (self.open(note.from).logs, self.open(note.to).logs);
-        let not_there = convert::not_there(&old, &new, &note.left, &self.tasks).await?;
+        let in_use = self.current();
+        let Some(kept) = note.kept(in_use) else { return Ok(Confirmed::Unfinished(note)) };
+        let left = note.left_in(kept);
+        self.make_safe(in_use).await?;
+        let (old, new) = (self.open(kept).logs, self.open(in_use).logs);
+        let not_there = convert::not_there(&old, &new, &left, &self.tasks).await?;
         drop((old, new));
         if missing == Missing::Refused && !not_there.is_empty() {
             return Err(ConvertError::NotThere(not_there));
         }
-        self.clear(note.from, &note.left).await?;
+        self.clear(kept, &left).await?;
         Conversion::forget(&RealDisk, self.place.dir())?;
-        Ok(match note.left.len() {
-            0 => Confirmed::Gone(note.from),
-            left => Confirmed::Left(note.from, left),
+        Ok(match left.len() {
+            0 => Confirmed::Gone(kept),
+            left => Confirmed::Left(kept, left),
         })
     }
 

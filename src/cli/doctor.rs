@@ -197,23 +197,23 @@ fn conversion(findings: &mut Findings, loaded: &Loaded) {
         Ok(None) => return,
         Err(error) => return findings.wrong("conversion", &error.to_string()),
     };
-    let Conversion { from, to, left } = note;
-    if WorkPlace::format(loaded) == to {
-        let left = match left.len() {
-            0 => String::new(),
-            left => format!(", among it {left} damaged ones that are nowhere else"),
-        };
-        let text = format!(
-            "the old form ({from}) is kept{left}; `turnstile storage convert --confirm` lets it go"
-        );
-        findings.line("conversion", &text);
-    } else {
+    let Some(kept) = note.kept(WorkPlace::format(loaded)) else {
+        let Conversion { from, to, .. } = note;
         let text = format!(
             "from {from} to {to} is not finished; `turnstile storage convert --to {to}` goes on, \
              `--to {from}` drops it"
         );
-        findings.line("conversion", &text);
-    }
+        return findings.line("conversion", &text);
+    };
+    let left = match note.left_in(kept).len() {
+        0 => String::new(),
+        left => format!(", among it {left} damaged ones that are nowhere else"),
+    };
+    let text = format!(
+        "the other form ({kept}) is kept{left}; `turnstile storage convert --confirm` lets it go, \
+         `--undo` uses it again"
+    );
+    findings.line("conversion", &text);
 }
 
 async fn storage(findings: &mut Findings, app: &App) {

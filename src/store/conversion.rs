@@ -1,7 +1,8 @@
 //! What a work directory remembers of a conversion from one form of its logs to another: which, and
 //! what could not be copied. Together with the mark of the form ([`format`](mod@crate::store::format))
-//! it says how far that is: while the mark says the old form, the copies are not finished; once it
-//! says the new one, the old logs are kept until somebody confirms that they may go.
+//! it says how far that is: until all is copied the old form is in use, and what stands in the new one
+//! are copies. From then on both are kept, and the mark alone says which is in use, until somebody
+//! confirms that the other may go.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -15,12 +16,11 @@ use crate::store::error::{IoFailure, StoreError};
 use crate::store::format::Format;
 use crate::store::log::{LogId, LogKind};
 use crate::store::seam::{LogStore, SyncMode};
+use crate::store::sqlite::{BESIDE, beside};
 use crate::store::work_dir::WorkDir;
 
 /// More than any note about a conversion, were a hundred thousand logs left behind.
 const NOTE_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// What SQLite puts beside a database.
-const BESIDE_DATABASE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// A conversion that was begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,10 +30,24 @@ pub struct Conversion {
     pub from: Format,
     /// The new one.
     pub to: Format,
+    /// How far it is.
+    #[serde(default)]
+    pub stage: Stage,
     /// Logs that are in the old form only, because they are damaged: `kind id`, or the key of a
     /// removal.
     #[serde(default)]
     pub left: BTreeSet<String>,
+}
+
+/// How far a conversion is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// Logs are copied. It is over, too, once the new form is in use.
+    #[default]
+    Copying,
+    /// All is copied.
+    Kept,
 }
 
 /// Why what is remembered of a conversion cannot be had.
@@ -64,6 +78,22 @@ impl Conversion {
         let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
         let note = serde_json::from_slice(&text);
         note.map(Some).map_err(|source| ConversionError::Unreadable { path, source })
+    }
+
+    /// The form that is kept beside the one in use; `None` while logs are copied.
+    #[must_use]
+    pub fn kept(&self, in_use: Format) -> Option<Format> {
+        match self.stage {
+            Stage::Copying => (self.to == in_use).then_some(self.from),
+            Stage::Kept if self.to == in_use => Some(self.from),
+            Stage::Kept => Some(self.to),
+        }
+    }
+
+    /// The logs that a form alone has.
+    #[must_use]
+    pub fn left_in(&self, form: Format) -> BTreeSet<String> {
+        if form == self.from { self.left.clone() } else { BTreeSet::new() }
     }
 
     /// Remembers it, safe on the device.
@@ -183,12 +213,6 @@ pub async fn make_safe(
     Ok(())
 }
 
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(suffix);
-    PathBuf::from(beside)
-}
-
 /// Destroys the database, which nobody in this process may have open.
 ///
 /// # Errors
@@ -196,7 +220,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 pub fn clear_database(disk: &dyn Disk, work_dir: &WorkDir) -> Result<(), IoFailure> {
     let path = work_dir.database();
     // The journal first: without the database it would be taken for that of the next one.
-    for suffix in BESIDE_DATABASE {
+    for suffix in BESIDE {
         unlink(disk, &beside(&path, suffix))?;
     }
     unlink(disk, &path)

@@ -6,9 +6,9 @@
 //! hold `<id>.live` (see [`live_text`](super::live_text)), `<id>.jsonl.torn-<hash>` (what was cut off a
 //! log) and, after a crash in creation, temporary files with a leading dot; none of these is listed.
 //!
-//! The operations are plain functions over [`Disk`](crate::store::disk::Disk) that block; [`Store`] runs them on threads that
-//! may. Who owns which log, and how an end is appended to, proven and taken back, does not look into
-//! the bytes; what they mean is known to [`Encoding`] alone.
+//! The operations are plain functions over [`Disk`](crate::store::disk::Disk) that block; [`Store`] runs
+//! them on threads that may. Who owns which log, and how an end is appended to, proven and taken back,
+//! does not look into the bytes; what they mean is known to [`Encoding`] alone.
 
 mod append;
 mod create;

@@ -31,7 +31,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use crate::store::parts::Parts;
+pub(super) use database::beside;
 pub use live_text::LiveRows;
+pub(super) use making::BESIDE;
 
 use crate::store::cache::CacheBounds;
 use crate::store::destroy;

@@ -36,6 +36,15 @@ fn convert(cli: &Cli, form: &str) {
     configure(cli, form);
 }
 
+/// As if the conversion had been killed before the new form was in use.
+fn break_off(cli: &Cli, from: &str, to: &str) {
+    let storage = cli.work_dir().join("storage");
+    let note = format!("{{\"from\":\"{from}\",\"to\":\"{to}\",\"stage\":\"copying\"}}");
+    fs::write(storage.join("conversion"), note).expect("not finished");
+    fs::write(storage.join("format"), format!("{from}\n")).expect("not switched yet");
+    configure(cli, from);
+}
+
 fn turn_file(cli: &Cli, turn: &str, suffix: &str) -> PathBuf {
     let mut files = files(&cli.work_dir().join("storage/turns")).into_iter();
     let named = |file: &PathBuf| file.to_string_lossy().ends_with(&format!("{turn}{suffix}"));
@@ -120,9 +129,7 @@ fn a_conversion_that_was_broken_off_leaves_the_old_form_in_use_and_goes_on() {
     let cli = with_logs();
     convert(&cli, "jsonl-zst");
     // As if it had been killed after some copies.
-    let storage = cli.work_dir().join("storage");
-    fs::write(storage.join("format"), "jsonl\n").expect("not switched yet");
-    configure(&cli, "jsonl");
+    break_off(&cli, "jsonl", "jsonl-zst");
     let copied = turn_file(&cli, PREVIOUS_TURN, ".jsonl.zst");
     let half = fs::read(&copied).expect("copied");
     fs::write(&copied, &half[..half.len() - 5]).expect("torn");
@@ -141,8 +148,7 @@ fn a_conversion_that_was_broken_off_leaves_the_old_form_in_use_and_goes_on() {
     assert_eq!(verified(&cli)[0]["faults"], 0);
 
     // Or it is dropped.
-    fs::write(storage.join("format"), "jsonl\n").expect("not switched yet");
-    configure(&cli, "jsonl");
+    break_off(&cli, "jsonl", "jsonl-zst");
     let ran = cli.run(&["storage", "convert", "--to", "jsonl"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "what was copied as jsonl-zst is gone again\n"));
     let left =
@@ -160,7 +166,10 @@ fn what_is_damaged_is_left_only_when_that_is_said_and_then_never_destroyed() {
     text.splice(0..1, *b"x");
     fs::write(&damaged, &text).expect("damaged");
     let ran = cli.run(&["storage", "convert", "--to", "sqlite"]);
-    ran.check_refused(1, &["1 damaged", PREVIOUS_TURN, "line 1", "salvage", "--leave-damaged"]);
+    ran.check_refused(
+        1,
+        &["damaged, and not", PREVIOUS_TURN, "line 1", "salvage", "--leave-damaged"],
+    );
     assert_eq!(fs::read(cli.work_dir().join("storage/format")).expect("said"), b"jsonl\n");
     cli.run(&["sessions", "list"]).check_done();
     let ran = cli.run(&["storage", "convert", "--to", "sqlite", "--leave-damaged"]);
@@ -170,6 +179,10 @@ fn what_is_damaged_is_left_only_when_that_is_said_and_then_never_destroyed() {
         "{}",
         ran.out
     );
+    // There and back it is still known what is nowhere else.
+    for _ in 0..2 {
+        cli.run(&["storage", "convert", "--undo"]).check_done();
+    }
     configure(&cli, "sqlite");
     let faults = verified(&cli);
     // The session holds it, and the next turn goes on from it.
@@ -187,7 +200,7 @@ fn old_logs_go_only_if_all_of_them_are_in_the_new_form() {
     let storage = cli.work_dir().join("storage");
     fs::rename(storage.join("turnstile.db"), cli.path("away")).expect("moved");
     let ran = cli.run(&["storage", "convert", "--confirm"]);
-    let said = ["4 logs", SESSION, TURN, "--destroy-missing", "--undo"];
+    let said = ["new one: 4", SESSION, TURN, "--destroy-missing", "--undo"];
     ran.check_refused(1, &said);
     assert!(lines(&cli.work_dir()) == before, "nothing was changed");
     // Without the new form the old one is used again.
@@ -204,9 +217,32 @@ fn old_logs_go_only_if_all_of_them_are_in_the_new_form() {
     configure(&cli, "sqlite");
     cli.configure("[storage]\nformat = \"sqlite\"\n[delete]\nkeep_days = 0\n");
     cli.run(&["sessions", "rm", SESSION]).check_done();
-    cli.run(&["storage", "convert", "--confirm"]).check_refused(1, &["1 logs", SESSION]);
+    cli.run(&["storage", "convert", "--confirm"]).check_refused(1, &["new one: 1", SESSION]);
     cli.run(&["storage", "convert", "--confirm", "--destroy-missing"]).check_done();
     assert!(lines(&cli.work_dir()).is_empty());
+}
+
+#[test]
+fn a_crash_between_the_two_forms_takes_neither_for_copies() {
+    for said in FORMS.into_iter().take(2) {
+        let cli = with_logs();
+        convert(&cli, "jsonl-zst");
+        // Going back had begun, and perhaps been told to everybody who looks.
+        cli.run(&["storage", "convert", "--undo"]).check_done();
+        fs::write(cli.work_dir().join("storage/format"), format!("{said}\n")).expect("said");
+        configure(&cli, said);
+        let before = tree(&cli.work_dir());
+        for to in FORMS {
+            let ran = cli.run(&["storage", "convert", "--to", to]);
+            assert_eq!(ran.code, i32::from(to != said), "{said}: {}{}", ran.out, ran.err);
+        }
+        let kept = |tree: &BTreeMap<PathBuf, Option<Vec<u8>>>| {
+            let logs = tree.keys().filter(|path| path.to_string_lossy().contains(".jsonl"));
+            logs.cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(kept(&tree(&cli.work_dir())), kept(&before));
+        assert_eq!(verified(&cli)[0]["faults"], 0);
+    }
 }
 
 #[test]
@@ -219,8 +255,7 @@ fn nothing_is_converted_over_logs_that_stand_there_already() {
     cli.run(&["storage", "convert", "--confirm"]).check_done();
     // Broken off on the way to a third form, then back to the first, in which something was left.
     convert(&cli, "jsonl-zst");
-    fs::write(cli.work_dir().join("storage/format"), "sqlite\n").expect("not switched yet");
-    configure(&cli, "sqlite");
+    break_off(&cli, "sqlite", "jsonl-zst");
     let ran = cli.run(&["storage", "convert", "--to", "jsonl"]);
     ran.check_refused(1, &["kept as jsonl already", &shown(&damaged), "salvage"]);
     assert_eq!(fs::read(&damaged).expect("kept"), b"nothing\n");

@@ -148,7 +148,8 @@ fn destroy_companions(files: &Files, log: &LogId) -> Result<(), IoFailure> {
     Ok(())
 }
 
-/// Destroys the folders of removals whose log is destroyed, or back in its place. What has another name is somebody else's.
+/// Destroys the folders of removals whose log is destroyed, or back in its place. What has another name
+/// is somebody else's.
 pub(super) fn finish(files: &Files) -> Result<(), StoreError> {
     files.check_lock()?;
     let deleted = files.work_dir.deleted();

@@ -194,7 +194,7 @@ impl Database {
 }
 
 /// The file that SQLite puts beside the database under this suffix.
-pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(in crate::store) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)

@@ -16,7 +16,7 @@ use crate::store::sqlite::header::{APPLICATION, VERSION};
 
 const SCHEMA: &str = include_str!("schema.sql");
 /// What SQLite puts beside a database while it works on it.
-const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+pub(in crate::store) const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// Between these stands what no other making has.
 const TEMPORARY: [&str; 2] = [".turnstile.db.", ".tmp"];
 /// A making that began longer ago than this will not go on: it takes less than a second.
