@@ -30,6 +30,7 @@ pub mod coordinate;
 pub(crate) mod destroy;
 pub mod disk;
 pub mod error;
+pub mod file_system;
 pub mod format;
 pub mod frames;
 pub mod jsonl;

@@ -187,12 +187,12 @@ impl Converter {
                 if to == from {
                     return Ok(Converted::Abandoned(note.to));
                 }
-                self.check_alone(to)?;
+                self.check_begin(to)?;
                 false
             }
             Some(_) | None if to == from => return Ok(Converted::Already { kept: None }),
             Some(_) | None => {
-                self.check_alone(to)?;
+                self.check_begin(to)?;
                 false
             }
         };
@@ -220,8 +220,9 @@ impl Converter {
         Ok(Converted::Done { from, copied })
     }
 
-    /// Refuses a form in which there are logs already.
-    fn check_alone(&self, format: Format) -> Result<(), ConvertError> {
+    /// Refuses a form in which there are logs already, or cannot be here.
+    fn check_begin(&self, format: Format) -> Result<(), ConvertError> {
+        format::check_begin(&RealDisk, self.place.dir(), format)?;
         match format::find(&RealDisk, self.place.dir(), format)? {
             Some(path) => Err(ConvertError::Beside { format, path }),
             None => Ok(()),

@@ -14,7 +14,8 @@ use crate::config::environment::Environment;
 use crate::config::layer::Loaded;
 use crate::config::path::Located;
 use crate::store::conversion::Conversion;
-use crate::store::disk::RealDisk;
+use crate::store::disk::{Disk as _, RealDisk};
+use crate::store::file_system::FileSystem;
 use crate::store::format::FormatError;
 use crate::store::lock;
 use crate::store::work_dir::WorkDir;
@@ -186,6 +187,13 @@ fn work_dir(findings: &mut Findings, loaded: &Loaded) -> bool {
         holder.map_or_else(|| "nobody holds it".to_owned(), |it| format!("in use by {it}"))
     });
     findings.say("", held);
+    if let Ok(found @ FileSystem::Network(_)) = RealDisk.file_system(dir.root()) {
+        let text = format!(
+            "it is on a file system {found}: use it from one machine at a time, and not with \
+             storage.format = \"sqlite\""
+        );
+        findings.line("", &text);
+    }
     true
 }
 

@@ -98,7 +98,7 @@ pub(super) fn problem(error: &StartError) -> Problem {
         StartError::WorkDir(_)
         | StartError::Lock(_)
         | StartError::Format(FormatError::Io(_) | FormatError::Unknown { .. }) => Exit::Disk,
-        StartError::Format(FormatError::Other { .. })
+        StartError::Format(FormatError::Other { .. } | FormatError::Network { .. })
         | StartError::Agent { .. }
         | StartError::Model { .. }
         | StartError::Rules(_)

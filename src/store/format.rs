@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::store::atomic;
 use crate::store::disk::{self, Disk, EntryKind};
 use crate::store::error::IoFailure;
+use crate::store::file_system::FileSystem;
 use crate::store::jsonl::Encoding;
 use crate::store::log::{LogId, LogKind};
 use crate::store::seam::SyncMode;
@@ -64,6 +65,19 @@ pub enum FormatError {
         path: PathBuf,
         /// What it says.
         said: String,
+    },
+    /// A database would begin where locks do not hold.
+    #[error(
+        "{} is on a file system of a server ({name}), where a database would be damaged; set \
+         storage.format = \"jsonl\" in the configuration, or choose a folder of this machine with \
+         --work-dir or TURNSTILE_HOME",
+        root.display()
+    )]
+    Network {
+        /// The work directory.
+        root: PathBuf,
+        /// What the file system is called.
+        name: &'static str,
     },
     /// It cannot be found out.
     #[error(transparent)]
@@ -144,6 +158,21 @@ pub fn check(disk: &dyn Disk, work_dir: &WorkDir, asked: Format) -> Result<(), F
     kept(disk, work_dir, asked).map(drop)
 }
 
+/// Checks that logs may begin to be kept in this form in a work directory that is there.
+///
+/// # Errors
+/// [`FormatError::Network`], and what the system says.
+pub fn check_begin(disk: &dyn Disk, work_dir: &WorkDir, asked: Format) -> Result<(), FormatError> {
+    let root = work_dir.root();
+    match asked {
+        Format::Jsonl | Format::JsonlZst => Ok(()),
+        Format::Sqlite => match disk.file_system(root).map_err(IoFailure::of("look at", root))? {
+            FileSystem::Local => Ok(()),
+            FileSystem::Network(name) => Err(FormatError::Network { root: root.to_owned(), name }),
+        },
+    }
+}
+
 /// How this process says in which form logs are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim {
@@ -167,11 +196,17 @@ impl Claim {
         let asked = self.asked;
         match (kept(disk, work_dir, asked)?, self.claimant) {
             (Kept::Said, _) => Ok(()),
-            (Kept::Otherwise(_), Claimant::Holder) => self.say(disk, work_dir),
+            (Kept::Otherwise(_), Claimant::Holder) => {
+                check_begin(disk, work_dir, asked)?;
+                self.say(disk, work_dir)
+            }
             (Kept::Otherwise(found), Claimant::Guest) => {
                 Err(said_otherwise(work_dir, found, asked))
             }
-            (Kept::Unsaid, _) => self.say_first(disk, work_dir),
+            (Kept::Unsaid, _) => {
+                check_begin(disk, work_dir, asked)?;
+                self.say_first(disk, work_dir)
+            }
         }
     }
 
@@ -415,6 +450,26 @@ mod tests {
                 assert_eq!(marked(&home), Some(format!("{found}\n")));
             }
         }
+    }
+
+    #[test]
+    fn a_database_is_not_begun_on_a_server() {
+        let home = Home::new();
+        home.disk.move_to_server("nfs");
+        let refused = claimed(&home, Format::Sqlite).expect_err("locks may not hold there");
+        let told = refused.to_string();
+        for said in ["(nfs)", "storage.format = \"jsonl\"", "--work-dir"] {
+            assert!(told.contains(said), "{said} is not said: {told}");
+        }
+        assert_eq!(marked(&home), None);
+        claimed(&home, Format::JsonlZst).expect("files need no shared memory");
+        claimed_by(&home, Format::Sqlite, Claimant::Holder).expect_err("nor in the place of files");
+        assert_eq!(marked(&home).as_deref(), Some("jsonl-zst\n"));
+        // One that is there can be read there, and brought into another form.
+        let home = Home::new();
+        claimed(&home, Format::Sqlite).expect("a disk of this machine");
+        home.disk.move_to_server("nfs");
+        claimed(&home, Format::Sqlite).expect("it was moved there");
     }
 
     #[test]

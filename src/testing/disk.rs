@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::base::clock::Timestamp;
 use crate::store::disk::{Disk, DiskFile, Entry, Hold, Open, RealDisk, Stat};
+use crate::store::file_system::FileSystem;
 
 /// The calls of a disk and its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub enum Call {
     Sync,
     /// Setting the time.
     SetModified,
+    /// Asking for the kind of file system.
+    FileSystem,
 }
 
 /// How a call fails.
@@ -92,6 +95,8 @@ struct State {
     plans: Vec<(Plan, u64)>,
     calls: Vec<Call>,
     bytes_read: u64,
+    /// The server on which all is said to be, if any.
+    server: Option<&'static str>,
 }
 
 impl FaultyDisk {
@@ -109,6 +114,11 @@ impl FaultyDisk {
     /// From now on all is well.
     pub fn heal(&self) {
         self.lock().plans.clear();
+    }
+
+    /// From now on everything is said to be on a network file system of this name.
+    pub fn move_to_server(&self, name: &'static str) {
+        self.lock().server = Some(name);
     }
 
     /// The calls so far.
@@ -214,6 +224,12 @@ impl Disk for FaultyDisk {
     fn try_lock(&self, path: &Path, hold: Hold) -> io::Result<Option<Box<dyn DiskFile>>> {
         self.pass(Call::Lock)?;
         Ok(RealDisk.try_lock(path, hold)?.map(|file| self.wrap(file)))
+    }
+
+    fn file_system(&self, path: &Path) -> io::Result<FileSystem> {
+        self.pass(Call::FileSystem)?;
+        let server = self.lock().server;
+        server.map_or_else(|| RealDisk.file_system(path), |name| Ok(FileSystem::Network(name)))
     }
 }
 
