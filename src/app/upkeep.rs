@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::app::App;
-use crate::base::id::{SessionId, TurnId};
 use crate::store::disk::RealDisk;
 use crate::store::error::{Ending, StoreError};
-use crate::store::log::{LogId, LogKind};
+use crate::store::log::LogKind;
 use crate::store::progress::Told;
+use crate::store::remnant::Kept;
 use crate::store::salvage::Salvaged;
 use crate::store::stats::{self, Stats};
 use crate::store::verify::{self, Fault, Verdict};
@@ -32,31 +32,38 @@ impl App {
         stats::stats(&graph.storage.logs, disk, graph.dir.clone(), &graph.tasks).await
     }
 
-    /// The logs of this id, of either kind.
+    /// The logs of this id, of either kind, removed or not.
     ///
     /// # Errors
     /// [`StoreError`] if they cannot be listed.
-    pub async fn logs_of(&self, id: &str) -> Result<Vec<LogId>, StoreError> {
-        let mut logs = Vec::new();
+    pub async fn logs_of(&self, id: &str) -> Result<Vec<Kept>, StoreError> {
+        let logs = &self.graph.storage.logs;
+        let mut found = Vec::new();
         for kind in [LogKind::Session, LogKind::Turn] {
-            let all = self.graph.storage.logs.list(kind).await?;
-            logs.extend(all.into_iter().filter(|log| log.id() == id));
+            found.extend(logs.list(kind).await?.into_iter().map(Kept::There));
         }
-        Ok(logs)
+        found.extend(logs.removed().await?.into_iter().map(Kept::Removed));
+        found.retain(|kept| kept.log().id() == id);
+        Ok(found)
     }
 
     /// The logs that are damaged.
     ///
     /// # Errors
     /// As [`verify`](Self::verify).
-    pub async fn damaged_logs(&self, told: Told<'_>) -> Result<Vec<LogId>, StoreError> {
+    pub async fn damaged_logs(&self, told: Told<'_>) -> Result<Vec<Kept>, StoreError> {
         let faults = self.verify(told).await?.faults.into_iter();
         Ok(faults
             .filter_map(|fault| match fault {
                 Fault::Store(
                     StoreError::Corrupt { place, .. } | StoreError::Torn { place, .. },
-                ) => Some(place.log),
+                ) => Some(Kept::There(place.log)),
+                Fault::Removed {
+                    removed,
+                    error: StoreError::Corrupt { .. } | StoreError::Torn { .. },
+                } => Some(Kept::Removed(removed)),
                 Fault::Store(_)
+                | Fault::Removed { .. }
                 | Fault::Misplaced(_)
                 | Fault::Dangling { .. }
                 | Fault::Circle(_) => None,
@@ -68,12 +75,12 @@ impl App {
     ///
     /// # Errors
     /// As [`Repo::salvage`](crate::store::repo::Repo::salvage).
-    pub async fn salvage(&self, log: &LogId) -> Result<Salvaged, StoreError> {
+    pub async fn salvage(&self, kept: &Kept) -> Result<Salvaged, StoreError> {
         let (sessions, turns) = (self.graph.session_logs.clone(), self.graph.turn_logs.clone());
-        let log = log.clone();
-        let salvage = move || match log.kind() {
-            LogKind::Session => sessions.salvage(&SessionId::from(log.id())),
-            LogKind::Turn => turns.salvage(&TurnId::from(log.id())),
+        let kept = kept.clone();
+        let salvage = move || match kept.log().kind() {
+            LogKind::Session => sessions.salvage(&kept),
+            LogKind::Turn => turns.salvage(&kept),
         };
         self.graph.tasks.spawn_blocking(salvage).await.map_err(|_| Ending)?
     }

@@ -19,7 +19,7 @@ use crate::store::error::{FlushError, Place, StoreError};
 use crate::store::log::{
     Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, Snapshot, Strays,
 };
-use crate::store::remnant::Remnant;
+use crate::store::remnant::{Kept, Remnant};
 use crate::store::seam::{Durability, LogStore, LogWriter};
 
 pub use board::Stall;
@@ -158,8 +158,8 @@ impl LogStore for Coordinator {
         self.0.store.scan(log)
     }
 
-    fn remnants(&self, log: &LogId) -> Result<Vec<Remnant>, StoreError> {
-        self.0.store.remnants(log)
+    fn remnants(&self, kept: &Kept) -> Result<Vec<Remnant>, StoreError> {
+        self.0.store.remnants(kept)
     }
 
     fn size(&self, log: &LogId) -> Result<u64, StoreError> {

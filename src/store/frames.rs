@@ -197,18 +197,25 @@ pub fn first(bytes: &[u8], decoders: &Decoders) -> Result<First, FrameFault> {
 #[must_use]
 pub fn recover(torn: &[u8]) -> Vec<u8> {
     let mut decoder = DCtx::create();
-    let mut text = match walk(torn) {
+    whole_lines(match walk(torn) {
         Ok(Walk::Cut) => delivered(torn, &mut decoder),
         Ok(Walk::Whole(_)) | Err(_) => unchecked(torn, &mut decoder).unwrap_or_default(),
-    };
+    })
+}
+
+fn whole_lines(mut text: Vec<u8>) -> Vec<u8> {
     text.truncate(memchr::memrchr(b'\n', &text).map_or(0, |end| end + 1));
     text
 }
 
-/// What the beginning of a cut frame holds, as far as it decodes.
-fn delivered(torn: &[u8], decoder: &mut DCtx<'_>) -> Vec<u8> {
+/// What the beginning of a cut or damaged frame holds, as far as it decodes.
+fn delivered(frame: &[u8], decoder: &mut DCtx<'_>) -> Vec<u8> {
     let (mut text, mut piece) = (Vec::new(), vec![0; DCtx::out_size()]);
-    let mut input = InBuffer::around(torn);
+    // What another frame left in the middle.
+    if decoder.reset(ResetDirective::SessionOnly).is_err() {
+        return text;
+    }
+    let mut input = InBuffer::around(frame);
     while (text.len() as u64) < FRAME_BYTES_MAX {
         let before = input.pos();
         let mut output = OutBuffer::around(piece.as_mut_slice());
@@ -219,6 +226,7 @@ fn delivered(torn: &[u8], decoder: &mut DCtx<'_>) -> Vec<u8> {
             break;
         }
     }
+    decoder.reset(ResetDirective::SessionOnly).ok();
     text
 }
 

@@ -37,7 +37,7 @@ pub use encoding::Encoding;
 pub use options::{Options, TornTail};
 
 use crate::store::blocking::blocking;
-use crate::store::error::{FlushError, StoreError};
+use crate::store::error::{FlushError, Place, StoreError};
 use crate::store::frames::Decoders;
 use crate::store::jsonl::append::Batch;
 use crate::store::jsonl::files::Files;
@@ -48,7 +48,7 @@ use crate::store::log::{
     Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, SetAside, Snapshot,
     Strays, join,
 };
-use crate::store::remnant::Remnant;
+use crate::store::remnant::{Kept, Remnant};
 use crate::store::seam::{LogStore, LogWriter};
 use crate::store::work_dir::WorkDir;
 
@@ -185,8 +185,13 @@ impl LogStore for Store {
         self.0.read(log, self.0.extent(log))
     }
 
-    fn remnants(&self, log: &LogId) -> Result<Vec<Remnant>, StoreError> {
-        read::remnants(&self.0.files, log)
+    fn remnants(&self, kept: &Kept) -> Result<Vec<Remnant>, StoreError> {
+        let files = &self.0.files;
+        let path = match kept {
+            Kept::There(log) => files.file(log),
+            Kept::Removed(removed) => remove::log_in(files, removed),
+        };
+        read::remnants(files, &Place { log: kept.log().clone(), path: Some(path) })
     }
 
     fn size(&self, log: &LogId) -> Result<u64, StoreError> {
@@ -195,6 +200,10 @@ impl LogStore for Store {
 
     async fn list(&self, kind: LogKind) -> Result<Vec<LogId>, StoreError> {
         self.run(move |logs| Ok(list::list(&logs.files, kind)?)).await
+    }
+
+    async fn check(&self) -> Result<Vec<StoreError>, StoreError> {
+        self.run(|logs| remove::unreadable(&logs.files)).await
     }
 
     async fn strays(&self, kind: LogKind) -> Result<Strays, StoreError> {

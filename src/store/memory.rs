@@ -13,7 +13,7 @@ use crate::store::log::{
     Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, Snapshot, Strays,
     join,
 };
-use crate::store::remnant::{self, Remnant};
+use crate::store::remnant::{self, Kept, Remnant};
 use crate::store::seam::{Durability, LogStore, LogWriter};
 
 /// Logs in memory, gone with the last clone.
@@ -55,6 +55,11 @@ impl Store {
 impl State {
     fn log(&mut self, log: &LogId) -> Result<&mut Log, StoreError> {
         self.logs.get_mut(log).ok_or_else(|| StoreError::NotFound(place(log)))
+    }
+
+    fn removal(&self, removed: &Removed) -> Result<&Log, StoreError> {
+        let kept = self.removed.get(&removed.key);
+        Ok(&kept.ok_or_else(|| StoreError::NotFound(place(&removed.log)))?.1)
     }
 
     fn next_revision(&mut self) -> Revision {
@@ -115,8 +120,14 @@ impl LogStore for Store {
         Ok(LogText::new(join(&inspection.records).into(), inspection.revision))
     }
 
-    fn remnants(&self, log: &LogId) -> Result<Vec<Remnant>, StoreError> {
-        let inspection = Arc::clone(&self.lock().log(log)?.inspection);
+    fn remnants(&self, kept: &Kept) -> Result<Vec<Remnant>, StoreError> {
+        let mut state = self.lock();
+        let log = match kept {
+            Kept::There(log) => &*state.log(log)?,
+            Kept::Removed(removed) => state.removal(removed)?,
+        };
+        let inspection = Arc::clone(&log.inspection);
+        drop(state);
         Ok(remnant::lines(&join(&inspection.records).into(), 0))
     }
 
@@ -172,8 +183,7 @@ impl LogStore for Store {
 
     async fn inspect_removed(&self, removed: &Removed) -> Result<Inspection, StoreError> {
         let state = self.lock();
-        let kept = state.removed.get(&removed.key);
-        let (_, log) = kept.ok_or_else(|| StoreError::NotFound(place(&removed.log)))?;
+        let log = state.removal(removed)?;
         Ok(Inspection::clone(&log.inspection))
     }
 

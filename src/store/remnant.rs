@@ -6,14 +6,46 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::store::error::Corruption;
+use crate::store::log::{LogId, Removed};
+
+/// Where a log is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// In its place.
+    There(LogId),
+    /// Among what was removed.
+    Removed(Removed),
+}
+
+impl Kept {
+    /// Which log.
+    #[must_use]
+    pub fn log(&self) -> &LogId {
+        match self {
+            Self::There(log) | Self::Removed(Removed { log, .. }) => log,
+        }
+    }
+}
 
 /// A piece of a log, in its order.
 #[derive(Clone, Debug)]
 pub enum Remnant {
     /// A line, without its end. That it is a record nobody has checked.
     Line(Bytes),
+    /// A line of a part that is damaged: nothing proves that it is as it was written.
+    Unproven(Bytes),
     /// Something is missing here.
     Lost(Lost),
+}
+
+impl Remnant {
+    /// The same, of a part that is damaged.
+    pub(super) fn unproven(self) -> Self {
+        match self {
+            Self::Line(line) | Self::Unproven(line) => Self::Unproven(line),
+            Self::Lost(lost) => Self::Lost(lost),
+        }
+    }
 }
 
 /// Something of a log that cannot be had.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::store::error::StoreError;
 use crate::store::log::LogId;
-use crate::store::remnant::{Lost, Remnant, Span};
+use crate::store::remnant::{Kept, Lost, Remnant, Span};
 use crate::store::repo::{Kind, Repo, event_of, fold};
 
 /// What was saved of a log.
@@ -14,6 +14,9 @@ pub struct Salvaged {
     pub lines: Vec<Bytes>,
     /// What could not be had.
     pub lost: Vec<Lost>,
+    /// How many of the lines come from parts that are damaged, so that nothing proves that they are as they
+    /// were written.
+    pub unproven: usize,
     /// How many of the first lines are a log by themselves: nothing is missing between them, and each
     /// can follow those before it.
     pub sound: usize,
@@ -28,22 +31,22 @@ impl Salvaged {
 }
 
 impl<K: Kind> Repo<K> {
-    /// All that can still be had of a log, on this thread. Changes nothing.
+    /// All that can still be had of a log of this kind, on this thread. Changes nothing.
     ///
     /// # Errors
     /// As [`LogStore::remnants`](crate::store::seam::LogStore::remnants).
-    pub fn salvage(&self, id: &K::Id) -> Result<Salvaged, StoreError> {
-        let log = LogId::new(K::KIND, std::borrow::Borrow::borrow(id))?;
-        Ok(sorted::<K>(&log, self.store().remnants(&log)?))
+    pub fn salvage(&self, kept: &Kept) -> Result<Salvaged, StoreError> {
+        Ok(sorted::<K>(kept.log(), self.store().remnants(kept)?))
     }
 }
 
 fn sorted<K: Kind>(log: &LogId, remnants: Vec<Remnant>) -> Salvaged {
-    let mut salvaged = Salvaged { lines: Vec::new(), lost: Vec::new(), sound: 0 };
+    let mut salvaged = Salvaged { lines: Vec::new(), lost: Vec::new(), unproven: 0, sound: 0 };
     let (mut state, mut is_sound, mut number) = (None, true, 0);
     for remnant in remnants {
-        let line = match remnant {
-            Remnant::Line(line) => line,
+        let (line, unproven) = match remnant {
+            Remnant::Line(line) => (line, 0),
+            Remnant::Unproven(line) => (line, 1),
             Remnant::Lost(lost) => {
                 is_sound = false;
                 salvaged.lost.push(lost);
@@ -53,9 +56,10 @@ fn sorted<K: Kind>(log: &LogId, remnants: Vec<Remnant>) -> Salvaged {
         number += 1;
         match event_of::<K>(log, &line) {
             Ok(event) => {
-                is_sound = is_sound && fold::<K>(&mut state, &event).is_ok();
+                is_sound = is_sound && unproven == 0 && fold::<K>(&mut state, &event).is_ok();
                 salvaged.lines.push(line);
                 salvaged.sound += usize::from(is_sound);
+                salvaged.unproven += unproven;
             }
             Err(why) => {
                 is_sound = false;

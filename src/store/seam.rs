@@ -9,7 +9,7 @@ use crate::store::error::{FlushError, StoreError};
 use crate::store::log::{
     Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, Snapshot, Strays,
 };
-use crate::store::remnant::Remnant;
+use crate::store::remnant::{Kept, Remnant};
 
 /// When what was written is made to survive a loss of power (`storage.sync`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,12 +95,12 @@ pub trait LogStore: fmt::Debug + Send + Sync {
     /// As [`inspect`](Self::inspect); `Corrupt` only where the lines themselves cannot be had.
     fn scan(&self, log: &LogId) -> Result<LogText, StoreError>;
 
-    /// What can still be had of a log, damaged or not, read on this thread. Takes no damage for granted:
-    /// goes on behind it wherever something sound begins.
+    /// What can still be had of a log, damaged or not, removed or not, read on this thread. Takes no
+    /// damage for granted: goes on behind it wherever something sound begins.
     ///
     /// # Errors
     /// `NotFound`, and `Io` where nothing can be read at all.
-    fn remnants(&self, log: &LogId) -> Result<Vec<Remnant>, StoreError>;
+    fn remnants(&self, kept: &Kept) -> Result<Vec<Remnant>, StoreError>;
 
     /// How many bytes a log takes where it is kept, looked at on this thread and without reading it
     /// where that is possible.

@@ -41,7 +41,7 @@ use crate::store::error::{FlushError, StoreError};
 use crate::store::log::{
     Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, Snapshot, Strays,
 };
-use crate::store::remnant::Remnant;
+use crate::store::remnant::{Kept, Remnant};
 use crate::store::seam::{Durability, LogStore, LogWriter, SyncMode};
 use crate::store::sqlite::database::Database;
 use crate::store::sqlite::logs::Logs;
@@ -157,9 +157,9 @@ impl LogStore for Store {
         self.0.scan(log)
     }
 
-    fn remnants(&self, log: &LogId) -> Result<Vec<Remnant>, StoreError> {
-        let found = self.0.database.read(|read| remnants::of(read, log))?.flatten();
-        found.ok_or_else(|| StoreError::NotFound(place(log)))
+    fn remnants(&self, kept: &Kept) -> Result<Vec<Remnant>, StoreError> {
+        let found = self.0.database.read(|read| remnants::of(read, kept))?.flatten();
+        found.ok_or_else(|| StoreError::NotFound(place(kept.log())))
     }
 
     fn size(&self, log: &LogId) -> Result<u64, StoreError> {

@@ -13,7 +13,7 @@ use crate::domain::turn::event::TurnContext;
 use crate::domain::turn::state::TurnState;
 use crate::store::blocking::blocking;
 use crate::store::error::{Place, StoreError};
-use crate::store::log::{LogId, LogKind, Misplaced};
+use crate::store::log::{LogId, LogKind, Misplaced, Removed};
 use crate::store::progress::{Progress, Stage, Told};
 use crate::store::repo::{Kind, Repo};
 use crate::store::session_repo::{SessionKind, SessionRepo};
@@ -47,6 +47,14 @@ pub enum Fault {
     /// A log cannot be read, or what all logs share is damaged.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A log that was removed cannot be read.
+    #[error("deleted: {error}")]
+    Removed {
+        /// Which removal.
+        removed: Removed,
+        /// Why.
+        error: StoreError,
+    },
     /// A log cannot be found by its id.
     #[error(transparent)]
     Misplaced(#[from] Misplaced),
@@ -241,7 +249,7 @@ impl Work<'_> {
                     self.refers.entry(removed.log).or_insert(refers);
                 }
                 Err(StoreError::NotFound(_)) => {}
-                Err(error) => self.verdict.faults.push(error.into()),
+                Err(error) => self.verdict.faults.push(Fault::Removed { removed, error }),
             }
         }
         Ok(())

@@ -366,6 +366,101 @@ fn what_a_damage_left_is_saved_in_new_files_and_the_old_ones_stay() {
     }
 }
 
+#[test]
+fn what_a_deleted_session_has_left_is_saved_too() {
+    for form in FORMS {
+        let cli = with_logs();
+        convert(&cli, form);
+        let deleted = cli.run(&["sessions", "list", "--deleted", "--json"]).json_lines();
+        let id = deleted[0]["sessionId"].as_str().expect("an id").to_owned();
+        damage_deleted(&cli, form);
+        let ran = cli.run(&["storage", "verify"]);
+        assert_eq!(ran.code, 1, "{form}: {}", ran.out);
+        let said = format!("! deleted: session {id}");
+        assert!(ran.out.contains(&said) && ran.out.contains("salvage"), "{form}: {}", ran.out);
+        let fault = &verified(&cli)[0];
+        assert_eq!((&fault["fault"], &fault["id"]), (&"removed".into(), &id.clone().into()));
+        let before = tree(&cli.work_dir());
+        for salvage in [&["storage", "salvage"][..], &["storage", "salvage", &id, "--to", ".."]] {
+            let ran = cli.run(salvage);
+            assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{form}: {}", ran.out);
+            let said = format!("deleted session {id}: ");
+            assert!(ran.out.starts_with(&said) && ran.out.contains("lost: "), "{}", ran.out);
+        }
+        for folder in ["project", "."] {
+            let saved = files(&cli.path(folder)).into_iter().find(|file| {
+                let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                file.parent() == Some(&cli.path(folder)) && name.contains(&id)
+            });
+            let text = fs::read_to_string(saved.expect("saved")).expect("readable");
+            assert!(text.starts_with("{\"type\":\"session_created\""), "{form}: {text}");
+        }
+        assert!(tree(&cli.work_dir()) == before, "{form}: something was changed");
+    }
+}
+
+/// Damages the end of the session that was deleted.
+fn damage_deleted(cli: &Cli, form: &str) {
+    if form == "sqlite" {
+        let database = rusqlite::Connection::open(cli.work_dir().join("storage/turnstile.db"));
+        let database = database.expect("the database");
+        let last = "UPDATE removed_records SET data = '{}'
+                    WHERE seq = (SELECT max(seq) FROM removed_records)";
+        assert_eq!(database.execute(last, []).expect("damaged"), 1);
+        return;
+    }
+    let suffix = if form == "jsonl" { ".jsonl" } else { ".jsonl.zst" };
+    let of_form = |file: &PathBuf| file.to_string_lossy().ends_with(suffix);
+    let deleted = files(&cli.work_dir().join("var/deleted")).into_iter().find(of_form);
+    let deleted = deleted.expect("it is there");
+    let mut bytes = fs::read(&deleted).expect("there");
+    let at = bytes.len() - 3;
+    bytes[at] ^= 0x55;
+    fs::write(&deleted, &bytes).expect("damaged");
+}
+
+#[test]
+fn of_a_frame_without_a_sound_checksum_all_is_saved_and_said_to_be_unproven() {
+    let cli = with_logs();
+    let whole = fs::read_to_string(turn_file(&cli, TURN, ".jsonl")).expect("there");
+    convert(&cli, "jsonl-zst");
+    let file = turn_file(&cli, TURN, ".jsonl.zst");
+    let mut bytes = fs::read(&file).expect("there");
+    *bytes.last_mut().expect("more than nothing") ^= 0x55;
+    fs::write(&file, &bytes).expect("damaged");
+    let ran = cli.run(&["storage", "salvage", TURN]);
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    assert!(ran.out.contains("nothing proves") && ran.out.contains("lost: "), "{}", ran.out);
+    let saved = fs::read_to_string(cli.path(&format!("project/turn-{TURN}.jsonl")));
+    assert_eq!(saved.expect("saved"), whole);
+}
+
+#[test]
+fn a_deletion_whose_note_is_lost_is_told_and_can_be_restored() {
+    let cli = with_logs();
+    let is_note = |file: &PathBuf| file.ends_with("removed.json");
+    let notes: Vec<_> =
+        files(&cli.work_dir().join("var/deleted")).into_iter().filter(is_note).collect();
+    for (number, note) in notes.iter().enumerate() {
+        if number == 0 {
+            fs::write(note, "\0\0").expect("damaged");
+        } else {
+            fs::remove_file(note).expect("lost");
+        }
+    }
+    let ran = cli.run(&["storage", "verify"]);
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    for note in &notes {
+        assert!(ran.out.contains(&shown(note)), "{} is not named: {}", note.display(), ran.out);
+    }
+    let deleted = cli.run(&["sessions", "list", "--deleted", "--json"]).json_lines();
+    let id = deleted[0]["sessionId"].as_str().expect("it is listed").to_owned();
+    cli.run(&["sessions", "gc", "--yes"]).check_done();
+    cli.run(&["sessions", "restore", &id]).check_done();
+    cli.run(&["storage", "verify"]).check_done();
+    assert_eq!(verified(&cli)[0]["sessions"], 2);
+}
+
 /// Damages the latest turn in the middle, as a device does.
 fn damage(cli: &Cli, form: &str) {
     if form == "sqlite" {

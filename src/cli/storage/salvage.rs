@@ -9,9 +9,9 @@ use std::path::Path;
 use crate::app::App;
 use crate::base::sanitize;
 use crate::cli::progress::Bar;
-use crate::cli::report::{Exit, Problem, print, tell};
+use crate::cli::report::{Exit, Problem, count, print, tell};
 use crate::store::error::{IoFailure, StoreError};
-use crate::store::log::LogId;
+use crate::store::remnant::Kept;
 use crate::store::salvage::Salvaged;
 
 /// How many losses of one log are named; the rest are counted.
@@ -50,15 +50,24 @@ pub(super) async fn salvage(app: &App, ids: &[String], to: &Path) -> Result<Exit
     Ok(exit)
 }
 
-async fn one(app: &App, log: &LogId, to: &Path) -> Result<Exit, Problem> {
-    let salvaged = app.salvage(log).await.map_err(|error| match &error {
+async fn one(app: &App, kept: &Kept, to: &Path) -> Result<Exit, Problem> {
+    let salvaged = app.salvage(kept).await.map_err(|error| match &error {
         StoreError::NotFound(_) => Problem::of(Exit::Failed, &error),
         _ => Problem::of(Exit::Disk, &error),
     })?;
-    let path = to.join(format!("{}-{}.jsonl", log.kind().as_str(), log.id()));
+    let path = to.join(name(kept));
     write(&path, &salvaged.text()).map_err(|error| Problem::of(Exit::Disk, &error))?;
-    print(&report(log, &path, &salvaged))?;
+    print(&report(kept, &path, &salvaged))?;
     Ok(if salvaged.lost.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// How the new file of a log is called; logs of one id may have been removed more than once.
+fn name(kept: &Kept) -> String {
+    let (kind, id) = (kept.log().kind().as_str(), kept.log().id());
+    match kept {
+        Kept::There(_) => format!("{kind}-{id}.jsonl"),
+        Kept::Removed(removed) => format!("deleted-{kind}-{id}-{}.jsonl", removed.at.ms()),
+    }
 }
 
 /// Makes a file for the owner alone; one that is there already is somebody's.
@@ -70,14 +79,25 @@ fn write(path: &Path, text: &[u8]) -> Result<(), IoFailure> {
     written.inspect_err(|_| drop(fs::remove_file(path))).map_err(IoFailure::of("write", path))
 }
 
-fn report(log: &LogId, path: &Path, salvaged: &Salvaged) -> String {
-    let Salvaged { lines, lost, sound } = salvaged;
+fn report(kept: &Kept, path: &Path, salvaged: &Salvaged) -> String {
+    let Salvaged { lines, lost, unproven, sound } = salvaged;
     let mut text = String::new();
+    let (deleted, log) = match kept {
+        Kept::There(log) => ("", log),
+        Kept::Removed(removed) => ("deleted ", &removed.log),
+    };
     let path = path.display().to_string();
     let path = sanitize::for_line(&path);
-    writeln!(text, "{log}: {} events saved in {path}", lines.len()).ok();
+    writeln!(text, "{deleted}{log}: {} saved in {path}", count(lines.len() as u64, "event")).ok();
     if *sound < lines.len() {
         writeln!(text, "  the first {sound} of them make a whole log by themselves").ok();
+    }
+    if *unproven > 0 {
+        writeln!(
+            text,
+            "  {unproven} of them are out of damaged parts, and nothing proves them right"
+        )
+        .ok();
     }
     for lost in lost.iter().take(NAMED_MAX) {
         writeln!(text, "  lost: {}", sanitize::for_line(&lost.to_string())).ok();

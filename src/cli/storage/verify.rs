@@ -54,7 +54,11 @@ fn as_text(verdict: &Verdict) -> String {
 }
 
 fn is_damage(fault: &Fault) -> bool {
-    matches!(fault, Fault::Store(StoreError::Corrupt { .. }))
+    matches!(
+        fault,
+        Fault::Store(StoreError::Corrupt { .. })
+            | Fault::Removed { error: StoreError::Corrupt { .. }, .. }
+    )
 }
 
 fn as_json(verdict: &Verdict) -> String {
@@ -81,6 +85,12 @@ fn fault_as_json(fault: &Fault) -> Value {
             "kind": place.log.kind().as_str(),
             "id": place.log.id(),
             "line": line,
+            "why": why,
+        }),
+        Fault::Removed { removed, .. } => json!({
+            "fault": "removed",
+            "kind": removed.log.kind().as_str(),
+            "id": removed.log.id(),
             "why": why,
         }),
         Fault::Store(_) => json!({"fault": "store", "why": why}),

@@ -138,13 +138,19 @@ impl Encoding {
 fn remnants_of(piece: Piece) -> Vec<Remnant> {
     match piece {
         Piece::Text { offset, text } => remnant::lines(&Bytes::from(text), offset),
-        Piece::Lost { offset, bytes, why } => {
-            let why = match why {
-                Some(why) => frame(offset, why),
-                None => Corruption::Torn,
+        Piece::Lost { offset, bytes, why, text } => {
+            let lines = remnant::lines(&Bytes::from(text), offset).into_iter();
+            let lost = |why| {
+                Remnant::Lost(Lost { span: Span::Bytes { offset, bytes }, why: Arc::new(why) })
             };
-            let span = Span::Bytes { offset, bytes };
-            vec![Remnant::Lost(Lost { span, why: Arc::new(why) })]
+            match why {
+                Some(why) => {
+                    let unproven = lines.map(Remnant::unproven);
+                    [lost(frame(offset, why))].into_iter().chain(unproven).collect()
+                }
+                // The lines of a write that was torn are all the same what was written.
+                None => lines.chain([lost(Corruption::Torn)]).collect(),
+            }
         }
     }
 }

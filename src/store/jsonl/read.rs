@@ -1,6 +1,7 @@
 //! Reading a log: one open, one look at its size, one read, then a walk over what is in it.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::store::disk::{self, Open};
@@ -43,14 +44,8 @@ pub(super) fn read(files: &Files, log: &LogId, extent: Extent) -> Result<LogText
 
 /// As [`read`], of a log that is in this place.
 pub(super) fn read_at(files: &Files, place: &Place, extent: Extent) -> Result<LogText, StoreError> {
-    let path = place.path.as_deref().unwrap_or(files.work_dir.root());
-    let failed = |action| {
-        move |error: io::Error| match error.kind() {
-            io::ErrorKind::NotFound => StoreError::NotFound(place.clone()),
-            _ => IoFailure::of(action, path)(error).into(),
-        }
-    };
-    let file = files.disk.open(path, Open::Read).map_err(failed("open"))?;
+    let failed = |action| failed(place, action);
+    let file = files.disk.open(path_of(files, place), Open::Read).map_err(failed("open"))?;
     let stat = file.stat().map_err(failed("look at"))?;
     let (size, revision) = match extent {
         Extent::Cold => (stat.size, revision_of(&stat)),
@@ -74,11 +69,12 @@ pub(super) fn read_at(files: &Files, place: &Place, extent: Extent) -> Result<Lo
     }
 }
 
-/// What can still be had of a log, however damaged it is.
-pub(super) fn remnants(files: &Files, log: &LogId) -> Result<Vec<Remnant>, StoreError> {
-    let file = files.disk.open(&files.file(log), Open::Read).map_err(files.failed(log, "open"))?;
-    let size = file.stat().map_err(files.failed(log, "look at"))?.size;
-    let bytes = disk::read(&*file, 0, size).map_err(files.failed(log, "read"))?;
+/// What can still be had of a log that is kept in a file, however damaged it is.
+pub(super) fn remnants(files: &Files, place: &Place) -> Result<Vec<Remnant>, StoreError> {
+    let failed = |action| failed(place, action);
+    let file = files.disk.open(path_of(files, place), Open::Read).map_err(failed("open"))?;
+    let size = file.stat().map_err(failed("look at"))?.size;
+    let bytes = disk::read(&*file, 0, size).map_err(failed("read"))?;
     Ok(files.options.encoding.remnants(bytes, &files.decoders))
 }
 
@@ -112,6 +108,18 @@ pub(super) fn snapshot(files: &Files, log: &LogId) -> Result<Snapshot, StoreErro
             return Err(corrupt(&files.place(log), 1, Corruption::NoFirstRecord));
         }
         wanted = wanted.saturating_mul(4).min(stat.size);
+    }
+}
+
+fn path_of<'a>(files: &'a Files, place: &'a Place) -> &'a Path {
+    place.path.as_deref().unwrap_or(files.work_dir.root())
+}
+
+/// For `map_err`: the refusal of the system, of a log that is in this place.
+fn failed(place: &Place, action: &'static str) -> impl FnOnce(io::Error) -> StoreError {
+    move |error| match (error.kind(), &place.path) {
+        (io::ErrorKind::NotFound, _) | (_, None) => StoreError::NotFound(place.clone()),
+        (_, Some(path)) => IoFailure::of(action, path)(error).into(),
     }
 }
 

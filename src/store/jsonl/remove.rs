@@ -24,6 +24,7 @@ const NOTE: &str = "removed.json";
 const NOTE_BYTES_MAX: u64 = 4 * 1024;
 /// How long what tells removals of one log apart is, in hexadecimal digits.
 const KEY_END_DIGITS: usize = 16;
+const NS_IN_MS: u64 = 1_000_000;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -54,24 +55,54 @@ pub(super) fn remove(files: &Files, log: &LogId) -> Result<Removed, StoreError> 
     Ok(removed)
 }
 
-/// What can be restored, oldest removal first. A folder without a note or without its log is what a
-/// crash left, or somebody else's; so is one whose log is back in its place.
+/// What can be restored, oldest removal first.
 pub(super) fn removed(files: &Files) -> Result<Vec<Removed>, StoreError> {
+    let all = found(files)?.into_iter().map(|found| found.removed);
+    let mut all: Vec<_> = all.collect();
+    all.sort_unstable_by(|a, b| (a.at, &a.key).cmp(&(b.at, &b.key)));
+    Ok(all)
+}
+
+/// The removals whose notes cannot be read.
+pub(super) fn unreadable(files: &Files) -> Result<Vec<StoreError>, StoreError> {
+    Ok(found(files)?.into_iter().filter_map(|found| found.note.err()).map(StoreError::Io).collect())
+}
+
+/// A removal that can be restored, and whether its note says so.
+struct Found {
+    removed: Removed,
+    note: Result<(), IoFailure>,
+}
+
+/// All removals. A folder without its log is what a crash left, or somebody else's, and so is one with
+/// another name and no note; so is one whose log is back in its place.
+fn found(files: &Files) -> Result<Vec<Found>, StoreError> {
     let deleted = files.work_dir.deleted();
     let mut all = Vec::new();
     for name in names(files, &deleted, EntryKind::Folder)? {
-        let folder = deleted.join(&name);
-        let Some(note) = read_note(files, &folder)? else { continue };
-        let Ok(log) = LogId::new(note.kind, &note.id) else { continue };
-        let removed =
-            Removed { log, at: note.removed_at, key: name.to_string_lossy().into_owned() };
-        let path = log_in(files, &removed);
-        if files.disk.stat(&path).is_ok() && !is_back(files, &removed.log, &path)? {
-            all.push(removed);
+        let Some(found) = found_in(files, &deleted.join(&name), &name)? else { continue };
+        let path = log_in(files, &found.removed);
+        if files.disk.stat(&path).is_ok() && !is_back(files, &found.removed.log, &path)? {
+            all.push(found);
         }
     }
-    all.sort_unstable_by(|a, b| (a.at, &a.key).cmp(&(b.at, &b.key)));
     Ok(all)
+}
+
+/// The removal that a folder says to be, by its note, or by its name if that cannot be read. Then it
+/// counts as made when the folder last changed, which is no earlier than it was.
+fn found_in(files: &Files, folder: &Path, name: &OsStr) -> Result<Option<Found>, StoreError> {
+    let key = name.to_string_lossy().into_owned();
+    let why = match read_note(files, folder) {
+        Ok((log, at)) => {
+            return Ok(Some(Found { removed: Removed { log, at, key }, note: Ok(()) }));
+        }
+        Err(why) => why,
+    };
+    let (Some(log), Some(stat)) = (log_of(name), look_at(files, folder)?) else { return Ok(None) };
+    let changed_ms = stat.modified_ns / NS_IN_MS;
+    let at = Timestamp::from_ms(i64::try_from(changed_ms).unwrap_or(i64::MAX));
+    Ok(Some(Found { removed: Removed { log, at, key }, note: Err(why) }))
 }
 
 /// Whether a removal is still there.
@@ -213,7 +244,8 @@ fn folder_of(files: &Files, removed: &Removed) -> PathBuf {
     files.work_dir.removal(removed)
 }
 
-fn log_in(files: &Files, removed: &Removed) -> PathBuf {
+/// Where the log of a removal is kept.
+pub(super) fn log_in(files: &Files, removed: &Removed) -> PathBuf {
     in_folder(files, &removed.log, &folder_of(files, removed))
 }
 
@@ -233,14 +265,16 @@ fn write_note(files: &Files, removed: &Removed) -> Result<(), IoFailure> {
     files.sync_folder_of(&path)
 }
 
-fn read_note(files: &Files, folder: &Path) -> Result<Option<Note>, IoFailure> {
+/// Which log a removal took out, and when.
+fn read_note(files: &Files, folder: &Path) -> Result<(LogId, Timestamp), IoFailure> {
     let path = folder.join(NOTE);
-    let text = disk::read_small(&*files.disk, &path, NOTE_BYTES_MAX)
-        .map_err(IoFailure::of("read", &path))?;
-    let Some(text) = text else { return Ok(None) };
-    let note = serde_json::from_slice(&text)
-        .inspect_err(|error| tracing::warn!(%error, path = %path.display(), "an unreadable note"));
-    Ok(note.ok())
+    let text = disk::read_small(&*files.disk, &path, NOTE_BYTES_MAX);
+    let note = text.and_then(|text| {
+        let note: Note = serde_json::from_slice(&text.ok_or(io::ErrorKind::NotFound)?)?;
+        let log = LogId::new(note.kind, &note.id).map_err(io::Error::other)?;
+        Ok((log, note.removed_at))
+    });
+    note.map_err(IoFailure::of("read", &path))
 }
 
 type Moves = Vec<(PathBuf, PathBuf)>;

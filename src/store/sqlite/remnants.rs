@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rusqlite::{CachedStatement, OptionalExtension as _, Transaction, params};
+use rusqlite::types::Value;
+use rusqlite::{CachedStatement, OptionalExtension as _, Transaction, params, params_from_iter};
 
 use crate::store::error::Corruption;
 use crate::store::log::LogId;
-use crate::store::remnant::{Lost, Remnant, Span};
+use crate::store::remnant::{Kept, Lost, Remnant, Span};
 use crate::store::sqlite::failure::{self, Failure};
-use crate::store::sqlite::rows::{self, raw};
+use crate::store::sqlite::removal;
+use crate::store::sqlite::rows::{self, Head, raw};
 
 /// How many faults of a database are told: one damaged page makes many.
 const FAULTS_MAX: i64 = 20;
@@ -22,14 +24,38 @@ const ROWS_MAX: u64 = 10_000_000;
 /// no other. `None` if there is no such log.
 pub(super) fn of(
     transaction: &Transaction<'_>,
-    log: &LogId,
+    kept: &Kept,
 ) -> Result<Option<Vec<Remnant>>, Failure> {
-    let Some(count) = rows(transaction, log)? else { return Ok(None) };
-    let mut statement = transaction
-        .prepare_cached("SELECT data FROM records WHERE log_kind = ? AND log_id = ? AND seq = ?")?;
+    match kept {
+        Kept::There(log) => {
+            let said = match rows::head(transaction, log) {
+                Err(error) if failure::damage(&error).is_some() => None,
+                said => said?,
+            };
+            let key = [log.kind().as_str().to_owned().into(), log.id().to_owned().into()];
+            all(transaction, said, "records WHERE log_kind = ? AND log_id = ?", &key)
+        }
+        Kept::Removed(removed) => {
+            let found = removal::head(transaction, removed)?;
+            let Some((head, _, number)) = found else { return Ok(None) };
+            all(transaction, Some(head), "removed_records WHERE removal = ?", &[number.into()])
+        }
+    }
+}
+
+/// The rows with this key of a log that says to be so long.
+fn all(
+    transaction: &Transaction<'_>,
+    said: Option<Head>,
+    from: &str,
+    key: &[Value],
+) -> Result<Option<Vec<Remnant>>, Failure> {
+    let Some(count) = rows(transaction, said, from, key)? else { return Ok(None) };
+    let mut statement =
+        transaction.prepare_cached(&format!("SELECT data FROM {from} AND seq = ?"))?;
     let mut remnants = Vec::new();
     for seq in 0..count.min(ROWS_MAX) {
-        match row(&mut statement, log, seq)? {
+        match row(&mut statement, key, seq)? {
             Ok(line) => remnants.push(Remnant::Line(line)),
             Err(why) => lose(&mut remnants, seq, why),
         }
@@ -38,17 +64,16 @@ pub(super) fn of(
 }
 
 /// How many rows a log should have: as many as it says, or up to the last that is there.
-fn rows(transaction: &Transaction<'_>, log: &LogId) -> Result<Option<u64>, Failure> {
-    let key = params![log.kind().as_str(), log.id()];
-    let said = rows::head(transaction, log);
+fn rows(
+    transaction: &Transaction<'_>,
+    said: Option<Head>,
+    from: &str,
+    key: &[Value],
+) -> Result<Option<u64>, Failure> {
     let last = transaction
-        .prepare_cached("SELECT max(seq) FROM records WHERE log_kind = ? AND log_id = ?")?
-        .query_row(key, |row| row.get::<_, Option<i64>>(0));
-    let said = match said {
-        Ok(head) => head.map(|head| head.records),
-        Err(error) if failure::damage(&error).is_some() => None,
-        Err(error) => return Err(error.into()),
-    };
+        .prepare_cached(&format!("SELECT max(seq) FROM {from}"))?
+        .query_row(params_from_iter(key), |row| row.get::<_, Option<i64>>(0));
+    let said = said.map(|head| head.records);
     match last {
         Ok(None) => Ok(said.map(|said| said.min(1))),
         Ok(Some(last)) => {
@@ -65,12 +90,15 @@ fn rows(transaction: &Transaction<'_>, log: &LogId) -> Result<Option<u64>, Failu
 
 fn row(
     statement: &mut CachedStatement<'_>,
-    log: &LogId,
+    key: &[Value],
     seq: u64,
 ) -> Result<Result<Bytes, Corruption>, Failure> {
-    let key = params![log.kind().as_str(), log.id(), seq.cast_signed()];
-    let found =
-        statement.query_row(key, |row| Ok(Bytes::copy_from_slice(raw(row.get_ref(0)?)))).optional();
+    let seq = Value::from(seq.cast_signed());
+    let found = statement
+        .query_row(params_from_iter(key.iter().chain([&seq])), |row| {
+            Ok(Bytes::copy_from_slice(raw(row.get_ref(0)?)))
+        })
+        .optional();
     match found {
         Ok(Some(line)) => Ok(Ok(line)),
         Ok(None) => Ok(Err(Corruption::Missing)),

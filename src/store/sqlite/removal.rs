@@ -1,6 +1,7 @@
 //! Taking logs out and putting them back: their rows move to tables of their own.
 
-use rusqlite::{OptionalExtension as _, Transaction, params};
+use bytes::Bytes;
+use rusqlite::{OptionalExtension as _, Row, Transaction, params};
 
 use crate::base::clock::Timestamp;
 use crate::store::error::StoreError;
@@ -89,19 +90,27 @@ pub(super) fn removed(transaction: &Transaction<'_>) -> Result<Vec<Removed>, Fai
     Ok(all)
 }
 
+/// The state of a removed log, its first record as lists show it, and the number of its removal; `None`
+/// if it is not there any more.
+pub(super) fn head(
+    transaction: &Transaction<'_>,
+    removed: &Removed,
+) -> rusqlite::Result<Option<(Head, Bytes, i64)>> {
+    let query = format!("SELECT {}, number FROM removed WHERE key = ?", Head::COLUMNS);
+    let head = |row: &Row<'_>| {
+        let (head, first) = rows::head_and_first(row)?;
+        Ok((head, first, row.get(5)?))
+    };
+    transaction.query_row(&query, [&removed.key], head).optional()
+}
+
 /// Reads a removed log.
 pub(super) fn inspect(
     transaction: &Transaction<'_>,
     removed: &Removed,
 ) -> Result<Inspection, Failure> {
-    let found = transaction
-        .query_row(
-            &format!("SELECT {}, number FROM removed WHERE key = ?", Head::COLUMNS),
-            [&removed.key],
-            |row| Ok((rows::head_and_first(row)?, row.get::<_, i64>(5)?)),
-        )
-        .optional()?;
-    let ((head, first), number) = found.ok_or_else(|| StoreError::NotFound(place(&removed.log)))?;
+    let found = head(transaction, removed)?;
+    let (head, first, number) = found.ok_or_else(|| StoreError::NotFound(place(&removed.log)))?;
     let mut statement = transaction
         .prepare_cached("SELECT seq, data FROM removed_records WHERE removal = ? ORDER BY seq")?;
     let text = rows::text(&removed.log, head, &mut statement, [number])?;

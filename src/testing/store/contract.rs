@@ -63,6 +63,7 @@ macro_rules! store_contract {
             nothing_is_restored_over_a_log
             what_is_not_there_is_not_found
             all_of_a_sound_log_is_had_and_weighed
+            all_of_a_removed_log_is_had
             a_removal_is_taken_over_under_its_key
             nothing_is_wrong_with_what_was_only_written
         );

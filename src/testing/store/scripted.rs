@@ -10,7 +10,7 @@ use crate::store::error::{FlushError, IoFailure, StoreError};
 use crate::store::log::{
     Inspection, Location, LogId, LogKind, LogText, Record, Removed, Revision, Snapshot, Strays,
 };
-use crate::store::remnant::Remnant;
+use crate::store::remnant::{Kept, Remnant};
 use crate::store::seam::{Durability, LogStore, LogWriter};
 use crate::testing::disk::ENOSPC;
 use crate::testing::gate::Gate;
@@ -207,8 +207,8 @@ impl LogStore for ScriptedStore {
         self.inner.scan(log)
     }
 
-    fn remnants(&self, log: &LogId) -> Result<Vec<Remnant>, StoreError> {
-        self.inner.remnants(log)
+    fn remnants(&self, kept: &Kept) -> Result<Vec<Remnant>, StoreError> {
+        self.inner.remnants(kept)
     }
 
     fn size(&self, log: &LogId) -> Result<u64, StoreError> {

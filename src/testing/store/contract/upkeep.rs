@@ -2,21 +2,21 @@
 
 use crate::store::error::StoreError;
 use crate::store::log::LogKind;
-use crate::store::remnant::Remnant;
+use crate::store::remnant::{Kept, Remnant};
 use crate::store::seam::{Durability, LogStore};
 use crate::testing::store::contract::{
     Subject, Tears, check_records, check_refused, check_removed, created,
 };
 use crate::testing::store::{log, record, records, turn};
 
-/// The lines that can be had of a log, and how many losses there are.
-fn had(store: &dyn LogStore, number: usize) -> (Vec<Vec<u8>>, usize) {
-    let remnants = store.remnants(&turn(number)).expect("something can be had");
+/// The lines that can be had of a log without a doubt, and how much is lost or in doubt.
+fn had(store: &dyn LogStore, kept: &Kept) -> (Vec<Vec<u8>>, usize) {
+    let remnants = store.remnants(kept).expect("something can be had");
     let (mut lines, mut lost) = (Vec::new(), 0);
     for remnant in remnants {
         match remnant {
             Remnant::Line(line) => lines.push(line.to_vec()),
-            Remnant::Lost(_) => lost += 1,
+            Remnant::Unproven(_) | Remnant::Lost(_) => lost += 1,
         }
     }
     (lines, lost)
@@ -32,10 +32,23 @@ pub async fn all_of_a_sound_log_is_had_and_weighed(subject: &dyn Subject) {
     let mut writer = created(&store, &turn(0), &records(0..2)).await;
     let before = store.size(&turn(0)).expect("weighed");
     writer.append(&records(2..9), Durability::Barrier).await.expect("appended");
-    assert_eq!(had(&*store, 0), (lines(0..9), 0));
+    assert_eq!(had(&*store, &Kept::There(turn(0))), (lines(0..9), 0));
     assert!(store.size(&turn(0)).expect("weighed") > before && before > 0);
-    check_refused!(store.remnants(&turn(1)), StoreError::NotFound(_));
+    check_refused!(store.remnants(&Kept::There(turn(1))), StoreError::NotFound(_));
     check_refused!(store.size(&turn(1)), StoreError::NotFound(_));
+}
+
+/// What was removed can be had as long as it is kept.
+pub async fn all_of_a_removed_log_is_had(subject: &dyn Subject) {
+    let store = subject.store();
+    drop(created(&store, &turn(0), &records(0..9)).await);
+    let removed = store.remove(&turn(0)).await.expect("removed");
+    drop(created(&store, &turn(0), &records(0..1)).await);
+    let kept = Kept::Removed(removed.clone());
+    assert_eq!(had(&*store, &kept), (lines(0..9), 0));
+    assert_eq!(had(&*store, &Kept::There(turn(0))), (lines(0..1), 0), "another of its id");
+    store.destroy(&removed).await.expect("destroyed");
+    check_refused!(store.remnants(&kept), StoreError::NotFound(_));
 }
 
 /// What one store has removed another one can restore.
@@ -82,7 +95,7 @@ pub async fn of_a_damaged_log_all_else_is_had(subject: &dyn Tears) {
         records(2..4).iter().flat_map(|it| [it.as_bytes(), b"\n"].concat()).collect();
     subject.add(&turn(0), &behind);
     subject.tear(&turn(0), record(4).as_bytes());
-    let (found, lost) = had(&*store, 0);
+    let (found, lost) = had(&*store, &Kept::There(turn(0)));
     let mut expected = lines(0..4);
     expected.insert(2, b"not a record".to_vec());
     assert_eq!((found, lost), (expected, 1));
