@@ -1,6 +1,6 @@
 //! The logs in the form that is configured: the one place that knows which backend there is.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::sync::broadcast;
@@ -14,7 +14,7 @@ use crate::store::jsonl::{self, Encoding};
 use crate::store::live_text::{self, LiveText};
 use crate::store::log::{LogKind, SetAside};
 use crate::store::seam::{LogStore, SyncMode};
-use crate::store::sqlite;
+use crate::store::sqlite::{self, Rescued};
 use crate::store::work_dir::WorkDir;
 
 /// What the program has of its logs beside the seam.
@@ -39,6 +39,7 @@ enum Backend {
 /// What is known of a database beside its logs.
 #[derive(Clone)]
 struct Database {
+    store: sqlite::Store,
     disk: Arc<dyn Disk>,
     /// The file, and its journal, which changes first.
     files: [PathBuf; 2],
@@ -95,8 +96,9 @@ impl Plain {
         let file = work_dir.database();
         let journal = file.with_extension("db-wal");
         let (set_aside, _) = broadcast::channel(1);
-        let backend = Backend::Database(Database { disk, files: [file, journal], set_aside });
         let store = sqlite::Store::new(work_dir.clone(), parts, options);
+        let database = Database { store: store.clone(), disk, files: [file, journal], set_aside };
+        let backend = Backend::Database(database);
         let live_text = Arc::new(store.live_text());
         Self { logs: Arc::new(store), live_text, backend }
     }
@@ -113,6 +115,21 @@ impl Storage {
         let Plain { logs, live_text, backend } = Plain::new(work_dir, parts, configured);
         let coordinator = Coordinator::new(logs, tasks);
         Self { logs: Arc::new(coordinator.clone()), coordinator, live_text, backend }
+    }
+
+    /// Saves what can still be read of a database that is damaged as a whole in a new one in a folder, and
+    /// gives its path; `None` where each log has a file of its own.
+    pub(super) async fn rescue(
+        &self,
+        folder: &Path,
+    ) -> Option<Result<(Rescued, PathBuf), StoreError>> {
+        match &self.backend {
+            Backend::Files(_) => None,
+            Backend::Database(Database { store, files: [file, _], .. }) => {
+                let path = folder.join(file.file_name().unwrap_or_default());
+                Some(store.rescue(path.clone()).await.map(|rescued| (rescued, path)))
+            }
+        }
     }
 
     /// Follows the torn ends that are set aside from now on.

@@ -1,16 +1,51 @@
 //! Looking after what is stored: reading all of it, saving what a damage left, weighing it.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::app::App;
 use crate::store::disk::RealDisk;
-use crate::store::error::{Ending, StoreError};
+use crate::store::error::{Ending, IoFailure, StoreError, Unsupported};
+use crate::store::lock::{self, Holder};
 use crate::store::log::LogKind;
 use crate::store::progress::Told;
 use crate::store::remnant::Kept;
 use crate::store::salvage::Salvaged;
+use crate::store::sqlite::Rescued;
 use crate::store::stats::{self, Stats};
 use crate::store::verify::{self, Fault, Verdict};
+
+/// What is damaged.
+#[derive(Debug, Default)]
+pub struct Damage {
+    /// These logs, each for itself.
+    pub logs: Vec<Kept>,
+    /// What all logs are in.
+    pub of_all: Option<StoreError>,
+}
+
+/// Whether what is wrong is wrong with the database, and not with one log in it.
+fn is_of_all(error: &StoreError) -> bool {
+    match error {
+        StoreError::Unsupported { found, .. } => *found == Unsupported::NoDatabase,
+        StoreError::Damaged { .. } => true,
+        _ => false,
+    }
+}
+
+/// Why a database cannot be saved.
+#[derive(Debug, thiserror::Error)]
+pub enum RescueError {
+    /// Somebody may be writing it.
+    #[error("the database is in use by {0}; end that, and try again")]
+    InUse(Holder),
+    /// Who holds the work directory cannot be found out.
+    #[error(transparent)]
+    Io(#[from] IoFailure),
+    /// The database cannot be read, or the new one not be written.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
 
 impl App {
     /// Reads everything, strictly; see [`verify::verify`].
@@ -47,28 +82,52 @@ impl App {
         Ok(found)
     }
 
-    /// The logs that are damaged.
+    /// What is damaged.
     ///
     /// # Errors
-    /// As [`verify`](Self::verify).
-    pub async fn damaged_logs(&self, told: Told<'_>) -> Result<Vec<Kept>, StoreError> {
-        let faults = self.verify(told).await?.faults.into_iter();
-        Ok(faults
-            .filter_map(|fault| match fault {
+    /// As [`verify`](Self::verify), but for a damage of all.
+    pub async fn damage(&self, told: Told<'_>) -> Result<Damage, StoreError> {
+        let mut damage = Damage::default();
+        let faults = match self.verify(told).await {
+            Err(error) if is_of_all(&error) => {
+                damage.of_all = Some(error);
+                return Ok(damage);
+            }
+            verdict => verdict?.faults,
+        };
+        for fault in faults {
+            match fault {
                 Fault::Store(
                     StoreError::Corrupt { place, .. } | StoreError::Torn { place, .. },
-                ) => Some(Kept::There(place.log)),
+                ) => damage.logs.push(Kept::There(place.log)),
                 Fault::Removed {
                     removed,
                     error: StoreError::Corrupt { .. } | StoreError::Torn { .. },
-                } => Some(Kept::Removed(removed)),
+                } => damage.logs.push(Kept::Removed(removed)),
+                Fault::Store(error) | Fault::Removed { error, .. } if is_of_all(&error) => {
+                    damage.of_all.get_or_insert(error);
+                }
                 Fault::Store(_)
                 | Fault::Removed { .. }
                 | Fault::Misplaced(_)
                 | Fault::Dangling { .. }
-                | Fault::Circle(_) => None,
-            })
-            .collect())
+                | Fault::Circle(_) => {}
+            }
+        }
+        Ok(damage)
+    }
+
+    /// Saves what can still be read of a database that is damaged as a whole in a new one in a folder, and
+    /// gives its path; `None` where each log has a file of its own.
+    ///
+    /// # Errors
+    /// [`RescueError`]; nothing is left of the new one then.
+    pub async fn rescue(&self, folder: &Path) -> Result<Option<(Rescued, PathBuf)>, RescueError> {
+        let dir = &self.graph.dir;
+        if let Some(holder) = lock::holder(&RealDisk, dir)? {
+            return Err(RescueError::InUse(holder));
+        }
+        Ok(self.graph.storage.rescue(folder).await.transpose()?)
     }
 
     /// All that can still be had of a log.

@@ -120,7 +120,10 @@ impl Corruption {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unsupported {
     /// It has not the form of a database.
-    #[error("is no database; move it away, or put the right file in its place")]
+    #[error(
+        "is no database; put the right file in its place, or move it away; `turnstile storage \
+         salvage` saves what can still be read"
+    )]
     NoDatabase,
     /// Another program made it.
     #[error("is a database of another program ({0:#010x}); move it away")]
@@ -231,7 +234,7 @@ pub enum StoreError {
     /// The database is damaged beyond one log.
     #[error(
         "the database {} is damaged: {why}; copy it, with the -wal file beside it, before anything \
-         else writes to it",
+         else writes to it; `turnstile storage salvage` saves what can still be read",
         path.display()
     )]
     Damaged {

@@ -18,6 +18,7 @@ mod making;
 mod owners;
 mod remnants;
 mod removal;
+mod rescue;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ mod writer;
 mod writing;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -34,6 +36,7 @@ pub use crate::store::parts::Parts;
 pub(super) use database::beside;
 pub use live_text::LiveRows;
 pub(super) use making::BESIDE;
+pub use rescue::Rescued;
 
 use crate::store::cache::CacheBounds;
 use crate::store::destroy;
@@ -80,6 +83,20 @@ impl Store {
     pub async fn check(&self) -> Result<(), StoreError> {
         let check = |logs: &Arc<Logs>| logs.database.read(|read| Ok(rows::check(read)?));
         self.0.run(check).await.map(drop)
+    }
+
+    /// Saves what can still be read of a database that is damaged as a whole in a new one, the file `to`.
+    /// Changes nothing else; nobody may be writing meanwhile.
+    ///
+    /// # Errors
+    /// `Io` if the database cannot be read or the new one not be written, also because there is such a
+    /// file already. Nothing is left of the new one then.
+    pub async fn rescue(&self, to: PathBuf) -> Result<Rescued, StoreError> {
+        let rescue = move |logs: &Arc<Logs>| {
+            let Database { parts, path, .. } = &*logs.database;
+            rescue::rescue(parts, path, &to)
+        };
+        self.0.run(rescue).await
     }
 
     /// The crash buffers of the turns in this database.

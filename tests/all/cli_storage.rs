@@ -461,6 +461,34 @@ fn a_deletion_whose_note_is_lost_is_told_and_can_be_restored() {
     assert_eq!(verified(&cli)[0]["sessions"], 2);
 }
 
+#[test]
+fn of_a_database_that_cannot_even_be_listed_a_new_one_is_made_that_can_be_used() {
+    for damaged in [0..4096, 100..4096, 3 * 4096..4 * 4096] {
+        let cli = with_logs();
+        let whole = lines(&cli.work_dir());
+        convert(&cli, "sqlite");
+        cli.run(&["storage", "convert", "--confirm"]).check_done();
+        let database = cli.work_dir().join("storage/turnstile.db");
+        let mut bytes = fs::read(&database).expect("there");
+        bytes[damaged.clone()].fill(0x5a);
+        fs::write(&database, &bytes).expect("damaged");
+        let ran = cli.run(&["storage", "verify"]);
+        let said = [ran.out, ran.err].concat();
+        assert!(ran.code != 0 && said.contains("storage salvage"), "{damaged:?}: {said}");
+        let before = tree(&cli.work_dir());
+        let ran = cli.run(&["storage", "salvage"]);
+        assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{damaged:?}: {}", ran.out);
+        let saved = cli.path("project/turnstile.db");
+        let said = "1 session, 2 turns, 1 deleted, 14 records saved in ./turnstile.db\n";
+        assert!(ran.out.contains(said), "{damaged:?}: {}", ran.out);
+        assert!(tree(&cli.work_dir()) == before, "{damaged:?}: something was changed");
+        fs::rename(&saved, &database).expect("put in its place");
+        cli.run(&["storage", "verify"]).check_done();
+        convert(&cli, "jsonl");
+        assert_eq!(lines(&cli.work_dir()), whole, "{damaged:?}");
+    }
+}
+
 /// Damages the latest turn in the middle, as a device does.
 fn damage(cli: &Cli, form: &str) {
     if form == "sqlite" {

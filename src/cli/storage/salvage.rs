@@ -13,6 +13,7 @@ use crate::cli::report::{Exit, Problem, count, print, tell};
 use crate::store::error::{IoFailure, StoreError};
 use crate::store::remnant::Kept;
 use crate::store::salvage::Salvaged;
+use crate::store::sqlite::Rescued;
 
 /// How many losses of one log are named; the rest are counted.
 const NAMED_MAX: usize = 20;
@@ -31,11 +32,14 @@ pub(super) async fn salvage(app: &App, ids: &[String], to: &Path) -> Result<Exit
     }
     if ids.is_empty() {
         let mut bar = Bar::new();
-        let damaged = app.damaged_logs(&mut |progress| bar.show(progress)).await;
+        let damage = app.damage(&mut |progress| bar.show(progress)).await;
         drop(bar);
-        logs = damaged.map_err(|error| Problem::of(Exit::Disk, &error))?;
-        if logs.is_empty() {
-            print("nothing is damaged\n")?;
+        let damage = damage.map_err(|error| Problem::of(Exit::Disk, &error))?;
+        logs = damage.logs;
+        match damage.of_all {
+            Some(why) => exit = all(app, &why, to).await?,
+            None if logs.is_empty() => print("nothing is damaged\n")?,
+            None => {}
         }
     }
     for log in &logs {
@@ -48,6 +52,30 @@ pub(super) async fn salvage(app: &App, ids: &[String], to: &Path) -> Result<Exit
         });
     }
     Ok(exit)
+}
+
+/// Writes what can still be had of a whole database into a new one in a folder.
+async fn all(app: &App, why: &StoreError, to: &Path) -> Result<Exit, Problem> {
+    let rescued = app.rescue(to).await.map_err(|error| Problem::of(Exit::Disk, &error))?;
+    let Some((rescued, path)) = rescued else { return Err(Problem::of(Exit::Disk, why)) };
+    let Rescued { sessions, turns, removed, records, incomplete } = rescued;
+    let (sessions, turns) = (count(sessions, "session"), count(turns, "turn"));
+    let records = count(records, "record");
+    let path = path.display().to_string();
+    let path = sanitize::for_line(&path);
+    let mut text = String::new();
+    writeln!(text, "{}", sanitize::for_line(&why.to_string())).ok();
+    writeln!(text, "{sessions}, {turns}, {removed} deleted, {records} saved in {path}").ok();
+    if incomplete > 0 {
+        let of = count(incomplete, "log");
+        writeln!(text, "  {of} of them miss records, and are damaged there too").ok();
+    }
+    text.push_str(
+        "  to use it, move storage/turnstile.db and what stands beside it under the same name away, and \
+         put it in their place; `turnstile storage verify` says what is missing\n",
+    );
+    print(&text)?;
+    Ok(Exit::Failed)
 }
 
 async fn one(app: &App, kept: &Kept, to: &Path) -> Result<Exit, Problem> {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::OpenFlags;
@@ -26,15 +26,30 @@ const MAKING_MAX: Duration = Duration::from_hours(1);
 pub(super) fn make(parts: &Parts, path: &Path) -> Result<(), StoreError> {
     let (disk, folder) = (&*parts.disk, path.parent().unwrap_or(path));
     disk::make_folders(disk, folder).map_err(IoFailure::of("make the folder", folder))?;
+    let temporary = temporary(parts, folder);
+    let made = fill(parts, &temporary).and_then(|()| match publish(disk, &temporary, path) {
+        // The one that is there will be looked at like any other.
+        Err(error) if is_taken(&error.cause) => Ok(()),
+        published => Ok(published?),
+    });
+    clear(disk, &temporary);
+    made
+}
+
+/// A name in this folder that no other making has.
+pub(super) fn temporary(parts: &Parts, folder: &Path) -> PathBuf {
     let [start, end] = TEMPORARY;
-    let temporary = folder.join(format!("{start}{:016x}{end}", parts.entropy.bits()));
-    let made = fill(parts, &temporary).and_then(|()| publish(disk, &temporary, path));
-    for beside in BESIDE.map(|suffix| beside(&temporary, suffix)).iter().chain([&temporary]) {
-        if let Err(error) = disk::unlink_if_there(disk, beside) {
-            tracing::warn!(%error, path = %beside.display(), "a temporary file is left");
+    folder.join(format!("{start}{:016x}{end}", parts.entropy.bits()))
+}
+
+/// Removes a database that is not needed any more, with what is beside it.
+pub(super) fn clear(disk: &dyn Disk, path: &Path) {
+    for left in BESIDE.map(|suffix| beside(path, suffix)).iter().map(PathBuf::as_path).chain([path])
+    {
+        if let Err(error) = disk::unlink_if_there(disk, left) {
+            tracing::warn!(%error, path = %left.display(), "a temporary file is left");
         }
     }
-    made
 }
 
 /// Removes what makings left that a crash ended. Who does not hold the lock leaves that to those who do.
@@ -64,7 +79,8 @@ fn is_temporary(name: &OsStr) -> bool {
     rest.is_empty() || BESIDE.contains(&rest)
 }
 
-fn fill(parts: &Parts, temporary: &Path) -> Result<(), StoreError> {
+/// Makes a database under a name that nobody has.
+pub(super) fn fill(parts: &Parts, temporary: &Path) -> Result<(), StoreError> {
     let disk = &*parts.disk;
     // Private from its first byte on; what SQLite puts beside it gets the same mode.
     drop(disk.open(temporary, Open::New).map_err(IoFailure::of("create", temporary))?);
@@ -90,7 +106,7 @@ fn fill(parts: &Parts, temporary: &Path) -> Result<(), StoreError> {
 
 /// Gives the finished file its name, if nobody has it: by a rename that refuses to replace, else by a
 /// hard link, else by looking first.
-fn publish(disk: &dyn Disk, temporary: &Path, path: &Path) -> Result<(), StoreError> {
+pub(super) fn publish(disk: &dyn Disk, temporary: &Path, path: &Path) -> Result<(), IoFailure> {
     let given = disk
         .rename_new(temporary, path)
         .or_else(|error| if is_taken(&error) { Err(error) } else { disk.link(temporary, path) })
@@ -100,16 +116,9 @@ fn publish(disk: &dyn Disk, temporary: &Path, path: &Path) -> Result<(), StoreEr
             }
             Ok(_) | Err(_) => Err(error),
         });
-    match given {
-        // The one that is there will be looked at like any other.
-        Err(error) if is_taken(&error) => Ok(()),
-        given => {
-            given.map_err(IoFailure::of("publish", path))?;
-            let folder = path.parent().unwrap_or(path);
-            let synced = disk.sync_folder(folder);
-            Ok(synced.map_err(IoFailure::of("sync the folder", folder))?)
-        }
-    }
+    given.map_err(IoFailure::of("publish", path))?;
+    let folder = path.parent().unwrap_or(path);
+    disk.sync_folder(folder).map_err(IoFailure::of("sync the folder", folder))
 }
 
 fn is_taken(error: &io::Error) -> bool {

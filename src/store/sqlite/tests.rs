@@ -3,6 +3,7 @@
 
 mod device;
 mod looking;
+mod rescue;
 mod trouble;
 
 use std::collections::BTreeMap;
