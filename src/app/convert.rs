@@ -320,7 +320,12 @@ impl Converter {
         let dir = self.place.dir();
         match format {
             Format::Jsonl | Format::JsonlZst => {
-                let (old, suffix) = (self.open(format).logs, format.suffix().unwrap_or_default());
+                let (old, suffix) = (self.open(format), format.suffix().unwrap_or_default());
+                if self.current() == Format::Sqlite {
+                    // Of files in another encoding this would be what streams into the new ones.
+                    conversion::clear_live_text(&*old.logs, &*old.live_text, left).await?;
+                }
+                let old = old.logs;
                 Ok(conversion::clear_files(&*old, suffix, (&RealDisk, dir), left).await?)
             }
             // A part of it cannot go alone.

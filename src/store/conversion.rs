@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::store::atomic;
+use crate::store::convert::CopyError;
 use crate::store::disk::{self, Disk, EntryKind, Open};
 use crate::store::error::{IoFailure, StoreError};
 use crate::store::format::Format;
+use crate::store::live_text::LiveText;
 use crate::store::log::{LogId, LogKind};
 use crate::store::seam::{LogStore, SyncMode};
 use crate::store::sqlite::{BESIDE, beside};
@@ -123,6 +125,23 @@ impl Conversion {
 #[must_use]
 pub fn name_of(log: &LogId) -> String {
     log.to_string()
+}
+
+/// Drops what was streamed into turns, but for what is left.
+///
+/// # Errors
+/// As [`LogStore::list`] and [`LiveText::drop_text`]; the rest is for the next time.
+pub async fn clear_live_text(
+    store: &dyn LogStore,
+    live_text: &dyn LiveText,
+    left: &BTreeSet<String>,
+) -> Result<(), CopyError> {
+    for turn in store.list(LogKind::Turn).await? {
+        if !left.contains(&name_of(&turn)) {
+            live_text.drop_text(&turn).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Destroys the logs of files, and those that were removed, but for what is left; what was cut off

@@ -293,6 +293,20 @@ fn what_was_restored_since_leaves_nothing_of_the_old_form() {
 }
 
 #[test]
+fn what_was_streamed_goes_with_the_files_that_a_database_replaces() {
+    let cli = with_logs();
+    let streamed = turn_file(&cli, TURN, ".jsonl").with_extension("live");
+    fs::write(&streamed, "").expect("as a crash leaves it");
+    convert(&cli, "jsonl-zst");
+    cli.run(&["storage", "convert", "--confirm"]).check_done();
+    assert!(streamed.exists(), "it is beside the log in either encoding");
+    convert(&cli, "sqlite");
+    assert!(streamed.exists(), "the old form is kept");
+    cli.run(&["storage", "convert", "--confirm"]).check_done();
+    assert_eq!(files(&cli.work_dir().join("storage/turns")), Vec::<PathBuf>::new());
+}
+
+#[test]
 fn nobody_writes_turns_of_its_own_while_logs_are_converted_or_the_other_way_round() {
     let cli = with_logs();
     let work_dir = WorkDir::new(cli.work_dir()).expect("absolute");
