@@ -47,6 +47,14 @@ impl Board {
         });
     }
 
+    /// A stalled log holds so many records now.
+    pub(super) fn count(&self, log: &LogId, records: usize) {
+        self.stalls.send_if_modified(|stalls| {
+            let stall = stalls.iter_mut().find(|it| it.log == *log && it.records != records);
+            stall.map(|stall| stall.records = records).is_some()
+        });
+    }
+
     /// A log is stalled no more.
     pub(super) fn clear(&self, log: &LogId) {
         self.stalls.send_if_modified(|stalls| {

@@ -48,6 +48,9 @@ struct State {
     /// How many batches were ever put into the queue, and how many left it.
     put: u64,
     left: u64,
+    /// Which of them, from 0, left it last without being written, and why. Those put after it that had
+    /// left with it were not written either.
+    unwritten: Option<(u64, StoreError)>,
     /// What the disk said to the first batch, if that was tried and not written.
     held: Option<StoreError>,
     wanted: Wanted,
@@ -99,6 +102,7 @@ impl Lane {
             queue: VecDeque::new(),
             put: 0,
             left: 0,
+            unwritten: None,
             held: None,
             wanted: Wanted::Patience,
         };
@@ -143,6 +147,7 @@ impl Lane {
             };
             state.put += 1;
             state.queue.push_back(Batch { records: batch.to_vec(), durability, done });
+            self.board.count(self.log(), state.waiting_records());
             rested
         };
         if let Some(writer) = rested {
@@ -176,15 +181,18 @@ impl Lane {
         self.want(Wanted::GiveUp)
     }
 
-    /// Returns when what waits now is written or given up.
+    /// Returns when what waits now is written.
     ///
     /// # Errors
-    /// [`StoreError::Stalled`] if it was tried from now on and the disk did not take it,
-    /// [`StoreError::WriterLost`] if the work on it broke off.
+    /// [`StoreError::Stalled`] if it was tried from now on and the disk did not take it, or if it was
+    /// given up; [`StoreError::WriterLost`] if the work on it broke off.
     pub(super) async fn drain(&self) -> Result<(), StoreError> {
         let mut tries = self.tries.subscribe();
         let before = *tries.borrow_and_update();
-        let until = self.lock().put;
+        let waits = {
+            let state = self.lock();
+            state.left..state.put
+        };
         self.retry();
         loop {
             {
@@ -192,8 +200,10 @@ impl Lane {
                 if matches!(state.standing, Standing::Lost) {
                     return Err(self.lost());
                 }
-                if state.left >= until {
-                    return Ok(());
+                if state.left >= waits.end {
+                    let unwritten = state.unwritten.as_ref();
+                    let ours = unwritten.filter(|(first, _)| waits.contains(first));
+                    return ours.map_or(Ok(()), |(_, error)| Err(error.clone()));
                 }
                 if let Some(error) = state.stalled(&self.place).filter(|_| *tries.borrow() > before)
                 {

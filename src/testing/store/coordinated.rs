@@ -295,6 +295,40 @@ async fn what_is_given_up_is_not_written_and_whoever_waits_is_told() {
     assert_eq!(store.give_up().len(), 0, "nothing is held");
 }
 
+#[tokio::test]
+async fn a_flush_says_what_is_given_up_while_it_waits() {
+    let (store, appended, gate) = failing_twice().await;
+    let mut flush = Box::pin(store.flush(None));
+    assert!(futures_util::FutureExt::now_or_never(flush.as_mut()).is_none());
+    // The try that is under way fails, and then there is nobody who waits for another.
+    drop(store.end());
+    gate.open();
+    let failed = flush.await.expect_err("it is not written");
+    assert!(matches!(&failed.first, StoreError::Stalled { records: 1, .. }), "{failed}");
+    let (_writer, refused) = ended(appended).await;
+    assert!(matches!(refused, Err(StoreError::Stalled { .. })), "{refused:?}");
+    store.flush(None).await.expect("nothing waits any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_behind_a_batch_that_is_held_is_counted_with_it() {
+    let home = Home::new();
+    let store = coordinated(&home);
+    let mut writer = created(&store, 0).await;
+    stuck(&home, ENOSPC);
+    for number in 1..4 {
+        let batch = [record(number)];
+        let waits = writer.append(&batch, Durability::Written);
+        assert!(futures_util::FutureExt::now_or_never(waits).is_none());
+        let mut told = store.follow_stalls();
+        let counted = told.wait_for(|stalls| stalls.iter().any(|it| it.records == number)).await;
+        assert_eq!(counted.expect("the store is there")[0].tries, 1);
+    }
+    home.disk.heal();
+    writer.append(&[record(4)], Durability::Written).await.expect("written");
+    assert_eq!(read(&store, 0).await, records(0..5));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_is_free_once_its_writer_is_closed_or_dropped_with_nothing_under_way() {
     let store = Coordinator::new(Arc::new(memory_store()), Tasks::new());

@@ -39,11 +39,23 @@ pub struct Status {
 pub struct Stalls {
     /// The logs of which it has not taken all.
     pub list: Vec<Stall>,
-    /// When that was told, on the clock of [`Now::elapsed`](super::Now::elapsed).
-    pub told_at: Duration,
+    /// When the last try of each was told, on the clock of [`Now::elapsed`](super::Now::elapsed).
+    told_at: Vec<Duration>,
 }
 
 impl Stalls {
+    /// What is known now. A stall that only holds more than before is tried again when it was to be.
+    pub fn change(&mut self, list: Vec<Stall>, now: Duration) {
+        let is_same = |a: &Stall, b: &Stall| (&a.log, a.tries) == (&b.log, b.tries);
+        let known = self.list.iter().zip(&self.told_at);
+        let told_at = |stall: &Stall| {
+            let known = known.clone().find(|(known, _)| is_same(known, stall));
+            known.map_or(now, |(_, told_at)| *told_at)
+        };
+        self.told_at = list.iter().map(told_at).collect();
+        self.list = list;
+    }
+
     /// How many events are held.
     #[must_use]
     pub fn records(&self) -> usize {
@@ -53,16 +65,20 @@ impl Stalls {
     /// After how many seconds the next try comes by itself, if one does.
     #[must_use]
     pub fn retry_in_s(&self, now: Duration) -> Option<u64> {
-        let pauses = self.list.iter().filter_map(|stall| stall.retry_in);
-        let left = (self.told_at + pauses.min()?).saturating_sub(now);
+        let left = self.due()?.saturating_sub(now);
         Some(left.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX))
     }
 
     /// When the seconds that are shown are others.
     fn deadline(&self, now: Duration) -> Option<Duration> {
         let left = self.retry_in_s(now).filter(|left| *left > 0)?;
-        let due = self.told_at + self.list.iter().filter_map(|stall| stall.retry_in).min()?;
-        Some(due.saturating_sub(Duration::from_secs(left - 1)))
+        Some(self.due()?.saturating_sub(Duration::from_secs(left - 1)))
+    }
+
+    /// When the next try comes by itself.
+    fn due(&self) -> Option<Duration> {
+        let due = |(stall, told_at): (&Stall, &Duration)| Some(*told_at + stall.retry_in?);
+        self.list.iter().zip(&self.told_at).filter_map(due).min()
     }
 }
 

@@ -5,13 +5,12 @@ use crate::store::coordinate::Stall;
 use crate::tui::effect::Effect;
 use crate::tui::state::State;
 use crate::tui::state::overlay::{About, Confirm, Overlay};
-use crate::tui::state::status::Stalls;
 use crate::tui::update::{Effects, overlay, tell};
 
 /// What the disk has not taken is something else now.
 pub(super) fn changed(state: &mut State, stalls: Vec<Stall>, out: &mut Effects) {
     let over = stalls.is_empty() && !state.status.stalls.list.is_empty();
-    state.status.stalls = Stalls { list: stalls, told_at: state.now.elapsed };
+    state.status.stalls.change(stalls, state.now.elapsed);
     if over {
         if matches!(&state.overlay, Some(Overlay::Confirm(Confirm { about: About::GiveUp, .. }))) {
             overlay::close(state, out);

@@ -91,6 +91,9 @@ impl AtWork {
         }
         state.put_down(&lane);
         let done: Vec<_> = state.queue.drain(..batches).collect();
+        if let Err(error) = written {
+            state.unwritten = Some((state.left, error.clone()));
+        }
         state.left += done.len() as u64;
         if state.queue.is_empty() {
             let writer = self.writer.take();

@@ -30,6 +30,10 @@ fn the_seconds_to_the_next_try_are_counted_down_and_then_nothing_is_waited_for()
     assert_eq!(left(&screen), Some(2));
     screen.wait(1_001);
     assert_eq!(left(&screen), Some(1));
+    let Notice::Storage(Storage::Stalled(mut more)) = stall(Some(2)) else { unreachable!() };
+    more[0].records += 1;
+    screen.tell(Notice::Storage(Storage::Stalled(more)));
+    assert_eq!(left(&screen), Some(1), "what waits behind it changes nothing");
     screen.wait(2_000);
     assert_eq!((left(&screen), screen.state.next_deadline()), (Some(0), None));
     screen.tell(stall(None));

@@ -30,7 +30,7 @@ use crate::tui::state::overlay::{
     About, Confirm, Events, Fetched, Full, Overlay, Rewrite, Safety, Waiting,
 };
 use crate::tui::state::settings::{Access, Settings};
-use crate::tui::state::status::{Stalls, Tone};
+use crate::tui::state::status::Tone;
 
 const NORMAL: Size = Size { width: 80, height: 24 };
 
@@ -208,8 +208,7 @@ fn what_the_disk_does_not_take_stands_in_the_status_line_with_the_keys_for_it() 
     };
     let said = |size: Size| {
         let mut state = scenery::full(size, Vec::new());
-        let told_at = state.now.elapsed;
-        state.status.stalls = Stalls { list: vec![stall.clone()], told_at };
+        state.status.stalls.change(vec![stall.clone()], state.now.elapsed);
         let shown = screen(&state, size);
         row_with(&shown, "! storage stalled").trim_matches(['│', ' ']).to_owned()
     };
