@@ -1,5 +1,6 @@
 //! The logs in the form that is configured: the one place that knows which backend there is.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,7 +8,6 @@ use tokio::sync::broadcast;
 
 use crate::config::schema;
 use crate::store::coordinate::Coordinator;
-use crate::store::disk::Disk;
 use crate::store::error::StoreError;
 use crate::store::format::Format;
 use crate::store::jsonl::{self, Encoding};
@@ -40,9 +40,8 @@ enum Backend {
 #[derive(Clone)]
 struct Database {
     store: sqlite::Store,
-    disk: Arc<dyn Disk>,
-    /// The file, and its journal, which changes first.
-    files: [PathBuf; 2],
+    /// The name of its file.
+    name: OsString,
     /// Never told: a database has no torn ends.
     set_aside: broadcast::Sender<SetAside>,
 }
@@ -92,12 +91,10 @@ impl Plain {
     fn database(work_dir: &WorkDir, parts: jsonl::Parts, configured: schema::Storage) -> Self {
         let options =
             sqlite::Options { sync: sync_mode(configured.sync), ..sqlite::Options::default() };
-        let disk = Arc::clone(&parts.disk);
-        let file = work_dir.database();
-        let journal = file.with_extension("db-wal");
+        let name = work_dir.database().file_name().unwrap_or_default().to_owned();
         let (set_aside, _) = broadcast::channel(1);
         let store = sqlite::Store::new(work_dir.clone(), parts, options);
-        let database = Database { store: store.clone(), disk, files: [file, journal], set_aside };
+        let database = Database { store: store.clone(), name, set_aside };
         let backend = Backend::Database(database);
         let live_text = Arc::new(store.live_text());
         Self { logs: Arc::new(store), live_text, backend }
@@ -125,8 +122,8 @@ impl Storage {
     ) -> Option<Result<(Rescued, PathBuf), StoreError>> {
         match &self.backend {
             Backend::Files(_) => None,
-            Backend::Database(Database { store, files: [file, _], .. }) => {
-                let path = folder.join(file.file_name().unwrap_or_default());
+            Backend::Database(Database { store, name, .. }) => {
+                let path = folder.join(name);
                 Some(store.rescue(path.clone()).await.map(|rescued| (rescued, path)))
             }
         }
@@ -144,13 +141,7 @@ impl Storage {
     pub(super) async fn folders(&self, kind: LogKind) -> Result<Vec<(PathBuf, u64)>, StoreError> {
         match &self.backend {
             Backend::Files(files) => files.folders(kind).await,
-            Backend::Database(database) => {
-                let changed = |path: &PathBuf| {
-                    let stat = database.disk.stat(path).ok()?;
-                    Some((path.clone(), stat.modified_ns))
-                };
-                Ok(database.files.iter().filter_map(changed).collect())
-            }
+            Backend::Database(database) => database.store.files().await,
         }
     }
 }

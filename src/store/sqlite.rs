@@ -85,6 +85,23 @@ impl Store {
         self.0.run(check).await.map(drop)
     }
 
+    /// The file, and its journal, which changes first, each with when that was, in nanoseconds since 1970;
+    /// for whoever wants to know whether anything came or went.
+    ///
+    /// # Errors
+    /// The program is ending.
+    pub async fn files(&self) -> Result<Vec<(PathBuf, u64)>, StoreError> {
+        let look = |logs: &Arc<Logs>| {
+            let Database { parts, path, .. } = &*logs.database;
+            let changed = |path: PathBuf| {
+                let stat = parts.disk.stat(&path).ok()?;
+                Some((path, stat.modified_ns))
+            };
+            Ok([path.clone(), logs.database.wal()].into_iter().filter_map(changed).collect())
+        };
+        self.0.run(look).await
+    }
+
     /// Saves what can still be read of a database that is damaged as a whole in a new one, the file `to`.
     /// Changes nothing else; nobody may be writing meanwhile.
     ///
