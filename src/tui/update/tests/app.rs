@@ -168,12 +168,16 @@ impl App {
         let Some(session) = self.sessions.get_mut(at.checked_rem(count).unwrap_or(0)) else {
             return Vec::new();
         };
-        match session.turn().state().status() {
-            TurnStatus::Completed
-            | TurnStatus::Failed
-            | TurnStatus::Cancelled
-            | TurnStatus::Suspended => Vec::new(),
-            TurnStatus::Idle => advance(session),
+        match session.turns.last().map(|turn| turn.state().status()) {
+            // What was forked before its first turn has none.
+            None
+            | Some(
+                TurnStatus::Completed
+                | TurnStatus::Failed
+                | TurnStatus::Cancelled
+                | TurnStatus::Suspended,
+            ) => Vec::new(),
+            Some(TurnStatus::Idle) => advance(session),
         }
     }
 
@@ -275,8 +279,9 @@ impl App {
         call: &crate::base::id::ToolCallId,
         decision: Option<Decision>,
     ) -> Vec<Notice> {
-        let waits = |session: &mut Session| {
-            session.turn().state().last_batch().iter().position(|found| found.id == *call)
+        let waits = |session: &Session| {
+            let turn = session.turns.last()?;
+            turn.state().last_batch().iter().position(|found| found.id == *call)
         };
         for session in &mut self.sessions {
             let Some(at) = waits(session) else { continue };
