@@ -70,6 +70,8 @@ pub enum Undone {
     Nothing,
     /// The conversion has not been finished.
     Unfinished(Conversion),
+    /// A part of the old form is gone already.
+    Going(Format),
 }
 
 /// What came of letting the old logs go.
@@ -245,6 +247,10 @@ impl Converter {
         let Some(note) = self.remembered()? else { return Ok(Undone::Nothing) };
         let in_use = self.current();
         let Some(now) = note.kept(in_use) else { return Ok(Undone::Unfinished(note)) };
+        match note.stage {
+            Stage::Going => return Ok(Undone::Going(now)),
+            Stage::Copying | Stage::Kept => {}
+        }
         // The mark says which is in use only once both are known to be kept.
         Conversion { stage: Stage::Kept, ..note }.write(&RealDisk, self.place.dir())?;
         self.use_from_now_on(now)?;
@@ -307,6 +313,8 @@ impl Converter {
         if missing == Missing::Refused && !not_there.is_empty() {
             return Err(ConvertError::NotThere(not_there));
         }
+        // From here on nobody goes back to it.
+        Conversion { stage: Stage::Going, ..note }.write(&RealDisk, self.place.dir())?;
         self.clear(kept, &left).await?;
         Conversion::forget(&RealDisk, self.place.dir())?;
         Ok(match left.len() {

@@ -27,7 +27,9 @@ pub struct Damage {
 /// Whether what is wrong is wrong with the database, and not with one log in it.
 fn is_of_all(error: &StoreError) -> bool {
     match error {
-        StoreError::Unsupported { found, .. } => *found == Unsupported::NoDatabase,
+        StoreError::Unsupported { found, .. } => {
+            matches!(found, Unsupported::NoDatabase | Unsupported::Foreign(_))
+        }
         StoreError::Damaged { .. } => true,
         _ => false,
     }

@@ -261,12 +261,14 @@ pub enum Storage {
     /// Write what can still be read of damaged sessions and turns into new files of lines
     ///
     /// The damaged ones stay as they are, and no file is replaced. The files are named after the kind
-    /// and the id. Exit codes: 0 nothing is lost, 1 something is (or there is nothing of that id), 2 bad
-    /// arguments or configuration, 3 trouble with the disk.
+    /// and the id, those of deleted ones `deleted-…` with the time of their deletion. Of a database that
+    /// is damaged as a whole a new one is made, `turnstile.db`, which takes room for it and for a copy.
+    /// Exit codes: 0 nothing is lost, 1 something is (or there is nothing of that id), 2 bad arguments
+    /// or configuration, 3 trouble with the disk.
     Salvage {
         /// Sessions or turns [default: all that are damaged]
         ids: Vec<String>,
-        /// Where the new files go
+        /// The folder that the new files go to; made if it is not there
         #[arg(long, value_name = "DIR", default_value = ".")]
         to: PathBuf,
     },

@@ -13,7 +13,7 @@ use crate::cli::start::{Setting, threads};
 use crate::config::environment::Environment;
 use crate::config::layer::Loaded;
 use crate::config::path::Located;
-use crate::store::conversion::Conversion;
+use crate::store::conversion::{Conversion, Stage};
 use crate::store::disk::{Disk as _, RealDisk};
 use crate::store::file_system::FileSystem;
 use crate::store::format::FormatError;
@@ -213,6 +213,13 @@ fn conversion(findings: &mut Findings, loaded: &Loaded) {
         );
         return findings.line("conversion", &text);
     };
+    if note.stage == Stage::Going {
+        let text = format!(
+            "a part of the other form ({kept}) has been let go; `turnstile storage convert --confirm` lets \
+             the rest go"
+        );
+        return findings.line("conversion", &text);
+    }
     let left = match note.left_in(kept).len() {
         0 => String::new(),
         left => format!(", among it {left} damaged ones that are nowhere else"),

@@ -50,6 +50,8 @@ pub enum Stage {
     Copying,
     /// All is copied.
     Kept,
+    /// The form that is not in use is being let go, so that it is whole no more.
+    Going,
 }
 
 /// Why what is remembered of a conversion cannot be had.
@@ -87,8 +89,8 @@ impl Conversion {
     pub fn kept(&self, in_use: Format) -> Option<Format> {
         match self.stage {
             Stage::Copying => (self.to == in_use).then_some(self.from),
-            Stage::Kept if self.to == in_use => Some(self.from),
-            Stage::Kept => Some(self.to),
+            Stage::Kept | Stage::Going if self.to == in_use => Some(self.from),
+            Stage::Kept | Stage::Going => Some(self.to),
         }
     }
 

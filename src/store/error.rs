@@ -134,6 +134,12 @@ pub enum Unsupported {
     /// Somebody took the file away, or put another in its place, while this program used it.
     #[error("was taken away or replaced by another program; put it back and start again")]
     Replaced,
+    /// It is the journal of a database that is gone.
+    #[error(
+        "is the journal of a database that is not there, and may hold what was written last; put the \
+         database back in its place, or move the journal away"
+    )]
+    JournalAlone,
     /// The file system has no shared memory for several readers and a writer.
     #[error(
         "lies on a file system that cannot share it between readers and a writer; move the work \
@@ -338,7 +344,9 @@ impl StoreError {
             // What was taken away can be put back, and of two programs one can end.
             Self::NotFound(_)
             | Self::LockLost(_)
-            | Self::Unsupported { found: Unsupported::Replaced, .. } => Some(Trouble::Other),
+            | Self::Unsupported {
+                found: Unsupported::Replaced | Unsupported::JournalAlone, ..
+            } => Some(Trouble::Other),
             Self::Refused { why, .. } => why.is_for_want_of_memory().then_some(Trouble::Other),
             Self::Id(_)
             | Self::AlreadyExists(_)

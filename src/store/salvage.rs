@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::store::error::StoreError;
+use crate::store::error::{Corruption, StoreError};
 use crate::store::log::LogId;
 use crate::store::remnant::{Kept, Lost, Remnant, Span};
 use crate::store::repo::{Kind, Repo, event_of, fold};
@@ -43,6 +43,10 @@ impl<K: Kind> Repo<K> {
 fn sorted<K: Kind>(log: &LogId, remnants: Vec<Remnant>) -> Salvaged {
     let mut salvaged = Salvaged { lines: Vec::new(), lost: Vec::new(), unproven: 0, sound: 0 };
     let (mut state, mut is_sound, mut number) = (None, true, 0);
+    if remnants.is_empty() {
+        let (span, why) = (Span::Line(1), Corruption::NoFirstRecord.into());
+        salvaged.lost.push(Lost { span, why });
+    }
     for remnant in remnants {
         let (line, unproven) = match remnant {
             Remnant::Line(line) => (line, 0),

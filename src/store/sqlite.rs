@@ -16,6 +16,7 @@ mod live_text;
 mod logs;
 mod making;
 mod owners;
+mod pages;
 mod remnants;
 mod removal;
 mod rescue;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use turnstile::store::disk::RealDisk;
@@ -223,6 +224,24 @@ fn old_logs_go_only_if_all_of_them_are_in_the_new_form() {
 }
 
 #[test]
+fn nobody_goes_back_to_a_form_of_which_a_part_is_gone() {
+    let cli = with_logs();
+    convert(&cli, "sqlite");
+    let note = cli.work_dir().join("storage/conversion");
+    let text = fs::read_to_string(&note).expect("both are kept");
+    fs::write(&note, text.replace("\"kept\"", "\"going\"")).expect("as a kill leaves it");
+    fs::remove_file(turn_file(&cli, TURN, ".jsonl")).expect("gone");
+    let before = tree(&cli.work_dir().join("storage"));
+    let ran = cli.run(&["storage", "convert", "--undo"]);
+    assert!(ran.code == 1 && ran.out.contains("let go already"), "{}{}", ran.out, ran.err);
+    assert!(cli.run(&["doctor"]).out.contains("has been let go"), "the doctor says so");
+    assert!(tree(&cli.work_dir().join("storage")) == before, "something was changed");
+    cli.run(&["storage", "convert", "--confirm"]).check_done();
+    assert!(lines(&cli.work_dir()).is_empty());
+    cli.run(&["storage", "verify"]).check_done();
+}
+
+#[test]
 fn a_crash_between_the_two_forms_takes_neither_for_copies() {
     for said in FORMS.into_iter().take(2) {
         let cli = with_logs();
@@ -378,6 +397,42 @@ fn what_a_damage_left_is_saved_in_new_files_and_the_old_ones_stay() {
         assert!(cli.path(&format!("project/session-{SESSION}.jsonl")).exists());
         cli.run(&["storage", "salvage", "nothing"]).check_refused(1, &["no session and no turn"]);
     }
+}
+
+#[test]
+fn a_log_of_which_nothing_is_left_is_told_and_the_next_one_saved() {
+    let cli = with_logs();
+    for turn in [PREVIOUS_TURN, TURN] {
+        fs::write(turn_file(&cli, turn, ".jsonl"), "").expect("emptied");
+    }
+    let saved = cli.path("new/folder");
+    fs::create_dir_all(&saved).expect("a folder");
+    fs::write(saved.join(format!("turn-{PREVIOUS_TURN}.jsonl")), "somebody's").expect("written");
+    let ran = cli.run(&["storage", "salvage", "--to", &shown(&saved)]);
+    assert_eq!(ran.code, 3, "{}", ran.out);
+    assert!(ran.err.contains(PREVIOUS_TURN) && ran.err.contains("exists"), "{}", ran.err);
+    let said = format!("turn {TURN}: 0 events saved in ");
+    assert!(ran.out.contains(&said) && ran.out.contains("lost: line 1"), "{}", ran.out);
+    let ran = cli.run(&["storage", "salvage", TURN, "--to", &shown(&cli.path("made/now"))]);
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{}", ran.out);
+    let made = fs::metadata(cli.path("made")).expect("made").permissions().mode();
+    assert_eq!(made & 0o777, 0o700);
+}
+
+#[test]
+fn damaged_logs_are_saved_also_where_no_new_database_can_be_made() {
+    let cli = with_logs();
+    convert(&cli, "sqlite");
+    damage(&cli, "sqlite");
+    let database = cli.work_dir().join("storage/turnstile.db");
+    let by_hand = rusqlite::Connection::open(&database).expect("the database");
+    by_hand.execute("UPDATE logs SET first = '{}' WHERE rowid = 1", []).expect("damaged");
+    drop(by_hand);
+    fs::write(cli.path("project/turnstile.db"), "somebody's").expect("written");
+    let ran = cli.run(&["storage", "salvage"]);
+    assert_eq!(ran.code, 3, "{}", ran.out);
+    assert!(ran.err.contains("turnstile.db") && ran.err.contains("exists"), "{}", ran.err);
+    assert!(cli.path(&format!("project/turn-{TURN}.jsonl")).exists(), "{}", ran.out);
 }
 
 #[test]

@@ -131,6 +131,13 @@ pub(super) fn undo(setting: &Setting, configured: Format) -> Result<Exit, Proble
         }
         Undone::Nothing => ("no old form is kept\n".to_owned(), Exit::Failed),
         Undone::Unfinished(note) => (unfinished(&note), Exit::Failed),
+        Undone::Going(kept) => {
+            let text = format!(
+                "a part of the old form ({kept}) has been let go already, so it cannot be used again; \
+                 `turnstile storage convert --confirm` lets the rest go\n"
+            );
+            (text, Exit::Failed)
+        }
     };
     print(&text)?;
     Ok(exit)

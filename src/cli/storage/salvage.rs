@@ -1,9 +1,9 @@
 //! `turnstile storage salvage`.
 
 use std::fmt::Write as _;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use crate::app::App;
@@ -20,6 +20,7 @@ const NAMED_MAX: usize = 20;
 
 /// Writes what can still be had of logs into new files in a folder.
 pub(super) async fn salvage(app: &App, ids: &[String], to: &Path) -> Result<Exit, Problem> {
+    make_folder(to).map_err(|error| Problem::of(Exit::Disk, &error))?;
     let mut exit = Exit::Done;
     let mut logs = Vec::new();
     for id in ids {
@@ -37,21 +38,23 @@ pub(super) async fn salvage(app: &App, ids: &[String], to: &Path) -> Result<Exit
         let damage = damage.map_err(|error| Problem::of(Exit::Disk, &error))?;
         logs = damage.logs;
         match damage.of_all {
-            Some(why) => exit = all(app, &why, to).await?,
+            Some(why) => exit = told(all(app, &why, to).await),
             None if logs.is_empty() => print("nothing is damaged\n")?,
             None => {}
         }
     }
     for log in &logs {
-        exit = exit.or_worse(match one(app, log, to).await {
-            Ok(exit) => exit,
-            Err(problem) => {
-                tell(&problem);
-                problem.exit()
-            }
-        });
+        exit = exit.or_worse(told(one(app, log, to).await));
     }
     Ok(exit)
+}
+
+/// What came of one of several things, each of which is done whatever becomes of the others.
+fn told(done: Result<Exit, Problem>) -> Exit {
+    done.unwrap_or_else(|problem| {
+        tell(&problem);
+        problem.exit()
+    })
 }
 
 /// Writes what can still be had of a whole database into a new one in a folder.
@@ -86,7 +89,8 @@ async fn one(app: &App, kept: &Kept, to: &Path) -> Result<Exit, Problem> {
     let path = to.join(name(kept));
     write(&path, &salvaged.text()).map_err(|error| Problem::of(Exit::Disk, &error))?;
     print(&report(kept, &path, &salvaged))?;
-    Ok(if salvaged.lost.is_empty() { Exit::Done } else { Exit::Failed })
+    let is_whole = salvaged.lost.is_empty() && salvaged.sound == salvaged.lines.len();
+    Ok(if is_whole { Exit::Done } else { Exit::Failed })
 }
 
 /// How the new file of a log is called; logs of one id may have been removed more than once.
@@ -96,6 +100,12 @@ fn name(kept: &Kept) -> String {
         Kept::There(_) => format!("{kind}-{id}.jsonl"),
         Kept::Removed(removed) => format!("deleted-{kind}-{id}-{}.jsonl", removed.at.ms()),
     }
+}
+
+/// Makes the folder for the owner alone, if it is not there.
+fn make_folder(folder: &Path) -> Result<(), IoFailure> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(IoFailure::of("make the folder", folder))
 }
 
 /// Makes a file for the owner alone; one that is there already is somebody's.

@@ -56,8 +56,8 @@ fn as_text(verdict: &Verdict) -> String {
 fn is_damage(fault: &Fault) -> bool {
     matches!(
         fault,
-        Fault::Store(StoreError::Corrupt { .. })
-            | Fault::Removed { error: StoreError::Corrupt { .. }, .. }
+        Fault::Store(StoreError::Corrupt { .. } | StoreError::Torn { .. })
+            | Fault::Removed { error: StoreError::Corrupt { .. } | StoreError::Torn { .. }, .. }
     )
 }
 

@@ -19,6 +19,9 @@ use crate::store::seam::{Durability, LogWriter};
 /// How much of a log waits to be written, in bytes; whoever has more to say waits until there is room.
 const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// How many refusals are remembered for those who drain a lane: more than come while one of them waits.
+const UNWRITTEN_MAX: usize = 16;
+
 /// The way of a log's batches to the disk.
 pub(super) struct Lane {
     place: Place,
@@ -48,9 +51,9 @@ struct State {
     /// How many batches were ever put into the queue, and how many left it.
     put: u64,
     left: u64,
-    /// Which of them, from 0, left it last without being written, and why. Those put after it that had
-    /// left with it were not written either.
-    unwritten: Option<(u64, StoreError)>,
+    /// Which of them, from 0, left it without being written, and why: the last few, each for all that left
+    /// with it.
+    unwritten: VecDeque<(u64, StoreError)>,
     /// What the disk said to the first batch, if that was tried and not written.
     held: Option<StoreError>,
     wanted: Wanted,
@@ -102,7 +105,7 @@ impl Lane {
             queue: VecDeque::new(),
             put: 0,
             left: 0,
-            unwritten: None,
+            unwritten: VecDeque::new(),
             held: None,
             wanted: Wanted::Patience,
         };
@@ -201,8 +204,7 @@ impl Lane {
                     return Err(self.lost());
                 }
                 if state.left >= waits.end {
-                    let unwritten = state.unwritten.as_ref();
-                    let ours = unwritten.filter(|(first, _)| waits.contains(first));
+                    let ours = state.unwritten.iter().find(|(first, _)| waits.contains(first));
                     return ours.map_or(Ok(()), |(_, error)| Err(error.clone()));
                 }
                 if let Some(error) = state.stalled(&self.place).filter(|_| *tries.borrow() > before)

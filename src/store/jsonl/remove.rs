@@ -274,7 +274,12 @@ fn read_note(files: &Files, folder: &Path) -> Result<(LogId, Timestamp), IoFailu
         let log = LogId::new(note.kind, &note.id).map_err(io::Error::other)?;
         Ok((log, note.removed_at))
     });
-    note.map_err(IoFailure::of("read", &path))
+    note.map_err(|error| {
+        let why = format!(
+            "{error}; it can be restored all the same, and counts as deleted when the folder last changed"
+        );
+        IoFailure::of("read", &path)(io::Error::new(error.kind(), why))
+    })
 }
 
 type Moves = Vec<(PathBuf, PathBuf)>;

@@ -12,7 +12,7 @@ use crate::store::disk::Stat;
 use crate::store::error::{IoFailure, StoreError, Unsupported};
 use crate::store::parts::Parts;
 use crate::store::sqlite::failure::{self, Failure};
-use crate::store::sqlite::view::View;
+use crate::store::sqlite::view::{self, View};
 use crate::store::sqlite::{header, making};
 use crate::store::work_dir::WorkDir;
 
@@ -77,6 +77,9 @@ impl Database {
         let mut known = lock(&self.known);
         let Some(ours) = *known else {
             *known = header::check(&*self.parts.disk, &self.path)?;
+            if known.is_none() {
+                self.check_journal()?;
+            }
             return Ok(known.is_some());
         };
         match self.parts.disk.stat(&self.path) {
@@ -85,6 +88,21 @@ impl Database {
                 Err(IoFailure::of("look at", &self.path)(error).into())
             }
             Ok(_) | Err(_) => Err(self.unsupported(Unsupported::Replaced)),
+        }
+    }
+
+    /// Refuses a journal without its database. It may hold what was acknowledged last, and SQLite would
+    /// play it into any other that stands there.
+    fn check_journal(&self) -> Result<(), StoreError> {
+        let path = self.wal();
+        match self.parts.disk.stat(&path) {
+            Ok(stat) if stat.size > 0 => {
+                Err(StoreError::Unsupported { path, found: Unsupported::JournalAlone })
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(IoFailure::of("look at", &path)(error).into())
+            }
+            Ok(_) | Err(_) => Ok(()),
         }
     }
 
@@ -203,6 +221,11 @@ pub(in crate::store) fn beside(path: &Path, suffix: &str) -> PathBuf {
 /// A connection as every one of ours is.
 pub(super) fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
     settled(Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?)
+}
+
+/// A connection that takes the file as it is and leaves no trace.
+pub(super) fn still(path: &Path) -> rusqlite::Result<Connection> {
+    settled(view::look(path, "immutable=1")?)
 }
 
 fn settled(connection: Connection) -> rusqlite::Result<Connection> {

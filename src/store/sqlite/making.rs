@@ -54,10 +54,14 @@ pub(super) fn clear(disk: &dyn Disk, path: &Path) {
 
 /// Removes what makings left that a crash ended. Who does not hold the lock leaves that to those who do.
 pub(super) fn clean_up(parts: &Parts, path: &Path) {
-    let (disk, folder) = (&*parts.disk, path.parent().unwrap_or(path));
-    if parts.lock.is_none() {
-        return;
+    if parts.lock.is_some() {
+        clear_old(parts, path.parent().unwrap_or(path));
     }
+}
+
+/// Removes what a crash has left of makings in a folder.
+pub(super) fn clear_old(parts: &Parts, folder: &Path) {
+    let disk = &*parts.disk;
     let entries = disk.entries(folder).unwrap_or_default();
     for entry in entries.iter().filter(|entry| is_temporary(&entry.name)) {
         let left = folder.join(&entry.name);

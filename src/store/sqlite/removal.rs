@@ -1,5 +1,8 @@
 //! Taking logs out and putting them back: their rows move to tables of their own.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use bytes::Bytes;
 use rusqlite::{OptionalExtension as _, Row, Transaction, params};
 
@@ -85,7 +88,11 @@ pub(super) fn removed(transaction: &Transaction<'_>) -> Result<Vec<Removed>, Fai
         let Some(log) = kind.and_then(|kind| rows::id_of(kind, row.get_ref(1).ok()?)) else {
             continue;
         };
-        all.push(Removed { log, at: Timestamp::from_ms(row.get(2)?), key: row.get(3)? });
+        let key: String = row.get(3)?;
+        // Folders have keys as their names, and all that is in one of them may be destroyed.
+        if Path::new(&key).file_name() == Some(OsStr::new(&key)) {
+            all.push(Removed { log, at: Timestamp::from_ms(row.get(2)?), key });
+        }
     }
     Ok(all)
 }

@@ -95,7 +95,8 @@ fn alone(connection: Connection) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn look(path: &Path, how: &str) -> rusqlite::Result<Connection> {
+/// A connection that reads, with these parameters.
+pub(super) fn look(path: &Path, how: &str) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;

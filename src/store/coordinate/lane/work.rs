@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::store::coordinate::board::Stall;
-use crate::store::coordinate::lane::{Lane, Standing, State, Wanted};
+use crate::store::coordinate::lane::{Lane, Standing, State, UNWRITTEN_MAX, Wanted};
 use crate::store::error::{StoreError, Trouble};
 use crate::store::log::{Record, Revision};
 use crate::store::seam::{Durability, LogWriter};
@@ -92,7 +92,11 @@ impl AtWork {
         state.put_down(&lane);
         let done: Vec<_> = state.queue.drain(..batches).collect();
         if let Err(error) = written {
-            state.unwritten = Some((state.left, error.clone()));
+            let left = state.left;
+            state.unwritten.push_back((left, error.clone()));
+            if state.unwritten.len() > UNWRITTEN_MAX {
+                state.unwritten.pop_front();
+            }
         }
         state.left += done.len() as u64;
         if state.queue.is_empty() {
@@ -162,8 +166,12 @@ impl Lane {
             }
             if !std::mem::replace(&mut told, true) {
                 let (log, why) = (self.log().clone(), error.to_string());
-                let (cause, records) = (error.cause(), self.lock().waiting_records());
-                self.board.put(Stall { log, cause, why, records, retry_in, tries });
+                {
+                    // What comes from here on counts itself.
+                    let state = self.lock();
+                    let (cause, records) = (error.cause(), state.waiting_records());
+                    self.board.put(Stall { log, cause, why, records, retry_in, tries });
+                }
                 self.tell();
             }
             tokio::select! {
