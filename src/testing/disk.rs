@@ -56,6 +56,16 @@ pub enum Fault {
     Half,
     /// An open file is said to be another user's, without an error.
     Foreign,
+    /// The process is killed at it, after half of a write.
+    Kill,
+}
+
+/// Ends this process as `kill -9` does.
+fn kill() -> ! {
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).ok();
+    loop {
+        std::thread::park();
+    }
 }
 
 /// No room on the device.
@@ -161,6 +171,7 @@ impl FaultyDisk {
             Some(Fault::Error(number) | Fault::HalfThenError(number)) => {
                 Err(io::Error::from_raw_os_error(number))
             }
+            Some(Fault::Kill) => kill(),
             Some(Fault::Half | Fault::Foreign) | None => Ok(()),
         }
     }
@@ -249,6 +260,7 @@ impl DiskFile for FaultyFile {
             Some(Fault::Foreign) => {
                 self.file.stat().map(|stat| Stat { owner: stat.owner.wrapping_add(1), ..stat })
             }
+            Some(Fault::Kill) => kill(),
             Some(Fault::Half) | None => self.file.stat(),
         }
     }
@@ -259,6 +271,7 @@ impl DiskFile for FaultyFile {
             Some(Fault::Error(number) | Fault::HalfThenError(number)) => {
                 return Err(io::Error::from_raw_os_error(number));
             }
+            Some(Fault::Kill) => kill(),
             Some(Fault::Half) => buffer.len().div_ceil(2),
             Some(Fault::Foreign) | None => buffer.len(),
         };
@@ -275,6 +288,10 @@ impl DiskFile for FaultyFile {
             Some(Fault::HalfThenError(number)) => {
                 self.file.write_at(half, offset)?;
                 Err(io::Error::from_raw_os_error(number))
+            }
+            Some(Fault::Kill) => {
+                self.file.write_at(half, offset).ok();
+                kill()
             }
             Some(Fault::Half) => self.file.write_at(half, offset),
             Some(Fault::Foreign) | None => self.file.write_at(bytes, offset),

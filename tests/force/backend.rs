@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use turnstile::base::clock::{Clock as _, System};
 use turnstile::base::tasks::Tasks;
-use turnstile::store::disk::RealDisk;
+use turnstile::store::disk::{Disk, RealDisk};
 use turnstile::store::format::{Claim, Claimant, Format};
 use turnstile::store::jsonl::{self, Encoding};
 use turnstile::store::lock::{InstanceLock, LockError};
@@ -34,13 +34,18 @@ pub(crate) fn work_dir(folder: &Path) -> WorkDir {
 
 /// The logs in a folder that nobody else has.
 pub(crate) fn open(folder: &Path, format: Format) -> Arc<dyn LogStore> {
+    open_on(Arc::new(RealDisk), folder, format)
+}
+
+/// The same, with everything that the store does with files done by this disk.
+pub(crate) fn open_on(disk: Arc<dyn Disk>, folder: &Path, format: Format) -> Arc<dyn LogStore> {
     let (work_dir, system) = (work_dir(folder), Arc::new(System::new()));
     let (lock, process) = (lock(&work_dir), std::process::id());
     let (claimant, sync) = (Claimant::Holder, SyncMode::Barrier);
     let claim = Claim { asked: format, claimant, sync, process };
     claim.make(&RealDisk, &work_dir).expect("this form");
     let parts = Parts {
-        disk: Arc::new(RealDisk),
+        disk,
         clock: Arc::<System>::clone(&system),
         entropy: system,
         tasks: Tasks::new(),

@@ -11,6 +11,8 @@
 )]
 
 mod backend;
+mod calls;
+mod commands;
 mod full;
 mod kills;
 mod other;

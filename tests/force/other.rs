@@ -107,6 +107,13 @@ impl Other {
         self.end().1
     }
 
+    /// Lets it go on for so long, and kills it; whether it had not ended by itself.
+    pub(crate) fn kill_after(mut self, time: Duration) -> bool {
+        drop(self.hear(0, time));
+        self.process.kill().expect("it is our child");
+        self.end().0.code().is_none()
+    }
+
     /// Waits for its end; gives that, and all that was not heard yet.
     pub(crate) fn end(&mut self) -> (ExitStatus, Vec<String>) {
         let mut rest = Vec::new();
