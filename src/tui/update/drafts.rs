@@ -9,7 +9,7 @@ use crate::tui::state::State;
 use crate::tui::state::composer::{Kept, SAVED_WITHIN};
 use crate::tui::state::overlay::{Overlay, Rewrite, Safety};
 use crate::tui::state::settings::Access;
-use crate::tui::update::{Effects, composer, hint, overlay, tell, unsent};
+use crate::tui::update::{Effects, composer, hint, overlay, prompts, tell, unsent};
 
 /// The text of the composer is another.
 pub(super) fn changed(state: &mut State) {
@@ -226,6 +226,7 @@ fn composer_loaded(state: &mut State, draft: &Draft, out: &mut Effects) {
         if was == Kept::AskedToSend {
             composer::send(state, out);
         }
+        prompts::draft_loaded(state);
         return;
     }
     let typed = state.composer.draft();

@@ -13,6 +13,7 @@ use crate::tui::action::{AppAction, PermissionAction};
 use crate::tui::editor::{Editor, Shape};
 use crate::tui::effect::Effect;
 use crate::tui::layout::Layout;
+use crate::tui::state::composer::Kept;
 use crate::tui::state::form::Form;
 use crate::tui::state::overlay::{Full, Overlay, Reason};
 use crate::tui::state::prompts::{BUSY_WITHIN, Pace, Prompt, PromptKind, Room, Stage, outstanding};
@@ -56,14 +57,26 @@ fn open_wanted(state: &mut State) {
     }
 }
 
-/// A prompt opens by itself only over an empty composer that nobody has just used.
+/// A prompt opens by itself only over a composer that nobody has just used and that is known to be empty:
+/// a draft may be on its way from the disk.
 fn may_open(state: &State) -> bool {
     let busy = state.keys.last_at.is_some_and(|last| state.now.elapsed < last + BUSY_WITHIN);
     let typing = state.focus == Focus::List
         && (state.list.rename.is_some()
             || state.list.filter.as_ref().is_some_and(|filter| filter.is_typed));
-    let drafting = !state.composer.editor.is_empty();
+    let drafting = !is_composer_empty(state);
     !busy && !typing && !drafting && state.overlay.is_none()
+}
+
+fn is_composer_empty(state: &State) -> bool {
+    state.composer.kept == Kept::Loaded && state.composer.editor.is_empty()
+}
+
+/// The draft has come from the disk. If there was none, what waits opens as it would have before.
+pub(super) fn draft_loaded(state: &mut State) {
+    if state.prompts.stage == Stage::Docked && may_open(state) {
+        open_first(state);
+    }
 }
 
 /// Opens the first prompt with dead keys. It gets the focus.
@@ -148,7 +161,7 @@ fn closed(state: &mut State, prompt: &Prompt, out: &mut Effects) {
 
 /// After an answer the next prompt opens, unless there is a draft to go back to.
 fn open_next(state: &mut State) {
-    if state.composer.editor.is_empty() && state.overlay.is_none() {
+    if is_composer_empty(state) && state.overlay.is_none() {
         open_first(state);
     }
 }

@@ -136,6 +136,41 @@ fn over_a_draft_or_a_busy_keyboard_the_prompt_docks_and_waits_for_its_key() {
     assert_eq!(screen.state.prompts.stage, Stage::Docked);
 }
 
+/// A screen on which a session that asks has come from the disk, and its draft has not.
+fn asking_before_its_draft() -> (Screen, Session) {
+    let session = asking("s1", 1);
+    let mut screen = Screen::new();
+    screen.ask_for(&session);
+    screen.wait(10_000);
+    screen.tell_all(session.opened());
+    (screen, session)
+}
+
+#[test]
+fn a_prompt_that_comes_before_the_draft_waits_for_it_and_opens_only_if_there_is_none() {
+    let (mut screen, mut session) = asking_before_its_draft();
+    assert_eq!(screen.state.prompts.stage, Stage::Docked);
+    screen.wait(1_000);
+    let draft = Draft { text: "half a thou".into(), caret: 11, pastes: vec![] };
+    screen.load_draft(&session, draft);
+    assert_eq!(screen.state.prompts.stage, Stage::Docked);
+    screen.wait(1_000);
+    check_nothing_decided(screen.types("ght, you know"));
+    assert_eq!(screen.text(), "half a thought, you know");
+
+    let (mut screen, _) = asking_before_its_draft();
+    check_nothing_decided(screen.types("yes"));
+    screen.wait(1_000);
+    screen.load_draft(&session, Draft::default());
+    assert_eq!((screen.state.prompts.stage.clone(), screen.text()), (Stage::Docked, "yes".into()));
+
+    let (mut screen, _) = asking_before_its_draft();
+    screen.load_draft(&session, Draft::default());
+    check_nothing_decided(screen.wait(399));
+    screen.wait(1);
+    assert_eq!(commands(screen.keys("y")), [decided(&mut session, 1, Decision::Allow)]);
+}
+
 #[test]
 fn going_on_typing_after_the_prompts_key_types() {
     let mut session = asking("s1", 1);

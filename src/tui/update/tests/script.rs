@@ -82,6 +82,14 @@ impl Screen {
 
     /// Opens a session through the list, as the program answers.
     pub(super) fn open(&mut self, session: &Session) -> Vec<Effect> {
+        let mut effects = self.ask_for(session);
+        effects.extend(self.tell_all(session.opened()));
+        effects.extend(self.load_draft(session, Draft::default()));
+        effects
+    }
+
+    /// Asks for a session through the list; the program has not answered.
+    pub(super) fn ask_for(&mut self, session: &Session) -> Vec<Effect> {
         let mut effects = self.tell(session.indexed());
         crate::tui::update::focus::go(
             &mut self.state,
@@ -90,10 +98,13 @@ impl Screen {
         );
         self.state.list.selected = Some(session.id.clone());
         effects.extend(self.keys("Enter"));
-        effects.extend(self.tell_all(session.opened()));
-        let of = DraftOf::Session(session.id.clone());
-        effects.extend(self.tell(Notice::Draft { of, draft: Draft::default() }));
         effects
+    }
+
+    /// The draft of a session comes from the disk.
+    pub(super) fn load_draft(&mut self, session: &Session, draft: Draft) -> Vec<Effect> {
+        let of = DraftOf::Session(session.id.clone());
+        self.tell(Notice::Draft { of, draft })
     }
 
     /// Gives a message, and draws.
