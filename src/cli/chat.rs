@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::app::Access;
 use crate::base::id::SessionId;
 use crate::cli::args::{Chat, Common};
-use crate::cli::report::{Exit, Problem, print};
+use crate::cli::report::{Exit, Problem, print, say};
 use crate::cli::start::{Setting, problem, threads};
 use crate::config::environment::Environment;
 use crate::config::schema::{self, Config};
@@ -95,6 +95,10 @@ fn term(environment: &Environment) -> String {
 /// The program ends; the main screen says how to come back.
 async fn leave(left: Left, logs: &Path) -> Result<Exit, Problem> {
     let Left { app, session, ended_by, trouble } = left;
+    if let Some(stall) = app.as_ref().and_then(|app| app.follow_stalls().borrow().first().cloned())
+    {
+        say(&format!("{}; leaving tries for some seconds more", stall.why));
+    }
     let shut_down = match &app {
         Some(app) => app.shut_down().await.map_err(|error| Problem::of(Exit::Disk, &error)),
         None => Ok(()),

@@ -263,7 +263,7 @@ pub enum StoreError {
     LockLost(PathBuf),
     /// The disk did not take what was to be written.
     #[error(
-        "{} of {place} not written: {cause}; see to that, then do it again",
+        "{} of {place} not written: {cause}; see to that",
         records_are(*records)
     )]
     Stalled {

@@ -46,8 +46,17 @@ pub fn confirm(state: &State, confirm: &Confirm, (cols, rows): (usize, usize)) -
             let count = state.activity.session_count();
             let running = words::count(count, "turn");
             let (runs, it) = if count == 1 { ("runs", "It is") } else { ("run", "They are") };
-            let lines = say(&format!("{running} {runs}. {it} left interrupted."));
-            let details = also("What is interrupted can be resumed; nothing is lost.");
+            let held = state.status.stalls.records();
+            let (lines, details) = if held > 0 {
+                let held = words::count(held, "event");
+                let lines = say(&format!("The disk does not take {held}, which will be lost."));
+                let details = "Leaving tries for some seconds more. With room on the disk they are \
+                               written by themselves.";
+                (lines, also(details))
+            } else {
+                let lines = say(&format!("{running} {runs}. {it} left interrupted."));
+                (lines, also("What is interrupted can be resumed; nothing is lost."))
+            };
             Asked { title: "Quit?", lines, details, yes: "quit" }
         }
         About::Interrupted(_) => {

@@ -56,7 +56,7 @@ pub(super) fn rows(rows: &mut Rows, body: &EndBody<'_>, look: &Look<'_>) {
 }
 
 fn interrupted(rows: &mut Rows, look: &Look<'_>) {
-    let text = "Interrupted: the program ended while this turn was running";
+    let text = "Interrupted: this turn was cut off while it was running";
     rows.lines(led(start(Mark::Interrupted), text, Ui::Strong, look.cols(0)));
     if look.access == Access::ReadOnly {
         return;

@@ -41,6 +41,18 @@ pub struct Stalls {
     pub list: Vec<Stall>,
     /// When the last try of each was told, on the clock of [`Now::elapsed`](super::Now::elapsed).
     told_at: Vec<Duration>,
+    /// Whether what is held is to be given up.
+    pub end: StallEnd,
+}
+
+/// How a stall is about to end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StallEnd {
+    /// When the disk takes what is held.
+    #[default]
+    Written,
+    /// The person gave it up.
+    GivenUp,
 }
 
 impl Stalls {

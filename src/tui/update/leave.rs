@@ -90,9 +90,9 @@ pub(super) fn quit_if_empty(state: &mut State, out: &mut Effects) {
     }
 }
 
-/// Quits, or says first what will happen to the turns that run.
+/// Quits, or says first what will happen to the turns that run and to what the disk has not taken.
 pub(super) fn quit(state: &mut State, out: &mut Effects) {
-    if state.activity.session_count() > 0 {
+    if state.activity.session_count() > 0 || !state.status.stalls.list.is_empty() {
         overlay::ask(state, About::Quit, out);
     } else {
         leave(state, out);

@@ -139,7 +139,7 @@ fn confirmed(state: &mut State, about: About, out: &mut Effects) {
     match about {
         About::Quit => leave::leave(state, out),
         About::Stop(turn) => leave::stop(state, turn, out),
-        About::GiveUp => stalled::give_up(out),
+        About::GiveUp => stalled::give_up(state, out),
         About::Delete(sessions) => {
             if may_write(state) {
                 state.list.marks.clear();

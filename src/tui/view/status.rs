@@ -26,7 +26,7 @@ pub(super) fn draw(canvas: &mut Canvas<'_>, state: &State, rect: Rect) {
         return;
     }
     if let Some(first) = state.status.stalls.list.first() {
-        canvas.line(inner, &joined(stalled(state, first), cols));
+        canvas.line(inner, &stalled(state, first, cols));
         return;
     }
     let room = cols.saturating_sub(help.width() + 2);
@@ -52,25 +52,32 @@ fn begun(state: &State) -> Option<Line> {
 }
 
 /// What the disk does not take, in place of everything else: that goes on only when this is dealt
-/// with.
-fn stalled(state: &State, first: &Stall) -> Vec<Part> {
+/// with. Where there is little room its reason goes first, which a notice has told, and the keys last.
+fn stalled(state: &State, first: &Stall, cols: usize) -> Line {
     let stalls = &state.status.stalls;
     let caution = |text: &str| Line::of(text, Ui::Caution);
-    let held = words::count(stalls.records(), "event");
-    let key = |weight, action, what| {
-        let key = state.settings.keymap.hint(state.contexts(), Action::App(action))?;
-        let line = Line::of(&key.to_string(), Ui::Key).with(what, Ui::Muted);
-        Some(Part { weight, line })
+    let key = |action, what: &str| {
+        let key = state.settings.keymap.hint(state.contexts(), Action::App(action));
+        key.map(|key| Line::of(&key.to_string(), Ui::Key).with(what, Ui::Muted))
     };
+    let keys = |retry, give_up| {
+        [key(AppAction::RetryWrites, retry), key(AppAction::GiveUpWrites, give_up)]
+    };
+    let why = caution(&format!("! storage stalled: {}", first.cause));
+    let held = caution(&format!("{} held", words::count(stalls.records(), "event")));
     let retry_in = stalls.retry_in_s(state.now.elapsed);
-    let parts = [
-        Some(Part { weight: 9, line: caution(&format!("! storage stalled: {}", first.cause)) }),
-        Some(Part { weight: 7, line: caution(&format!("{held} held")) }),
-        retry_in.map(|left| Part { weight: 5, line: caution(&format!("retry in {left} s")) }),
-        key(8, AppAction::RetryWrites, " retry"),
-        key(6, AppAction::GiveUpWrites, " give up"),
+    let retry_in = retry_in.map(|left| caution(&format!("retry in {left} s")));
+    let [retry, give_up] = keys(" retry", " give up");
+    let [retry_key, give_up_key] = keys("", "");
+    let (stalled, count) = (caution("! storage stalled"), caution(&stalls.records().to_string()));
+    let lines = [
+        vec![Some(&why), Some(&held), retry_in.as_ref(), retry.as_ref(), give_up.as_ref()],
+        vec![Some(&why), Some(&held), retry.as_ref(), give_up.as_ref()],
+        vec![Some(&stalled), Some(&held), retry.as_ref(), give_up.as_ref()],
+        vec![Some(&stalled), Some(&count), retry_key.as_ref(), give_up_key.as_ref()],
     ];
-    parts.into_iter().flatten().collect()
+    let mut lines = lines.into_iter().map(|parts| dotted(parts.into_iter().flatten()));
+    lines.find(|line| line.width() <= cols).unwrap_or_else(|| stalled.clone().cut(cols))
 }
 
 fn help(state: &State) -> Line {
@@ -80,6 +87,9 @@ fn help(state: &State) -> Line {
         None => Line::new(),
     }
 }
+
+/// What stands between parts of the line.
+const DOT: &str = " · ";
 
 /// A part of the line; those of less weight go first where there is no room.
 struct Part {
@@ -141,7 +151,6 @@ fn scan(state: &State) -> Option<Line> {
 
 /// The parts with dots between them, as many as there is room for.
 fn joined(mut parts: Vec<Part>, cols: usize) -> Line {
-    const DOT: &str = " · ";
     loop {
         let widths: usize = parts.iter().map(|part| part.line.width() + DOT.chars().count()).sum();
         if widths.saturating_sub(DOT.chars().count()) <= cols || parts.len() <= 1 {
@@ -151,9 +160,13 @@ fn joined(mut parts: Vec<Part>, cols: usize) -> Line {
         let Some(least) = least.map(|(at, _)| at) else { break };
         parts.remove(least);
     }
-    let line = parts.into_iter().fold(Line::new(), |line, part| {
-        let line = if line.width() == 0 { line } else { line.with(DOT, Ui::Muted) };
-        line.with_line(part.line)
-    });
-    line.cut(cols)
+    dotted(parts.iter().map(|part| &part.line)).cut(cols)
+}
+
+/// Lines one after the other, with a dot between them.
+fn dotted<'a>(lines: impl Iterator<Item = &'a Line>) -> Line {
+    lines.fold(Line::new(), |all, line| {
+        let all = if all.width() == 0 { all } else { all.with(DOT, Ui::Muted) };
+        all.with_line(line.clone())
+    })
 }

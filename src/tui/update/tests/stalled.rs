@@ -8,6 +8,7 @@ use crate::app::command::{Command, StalledWish};
 use crate::app::notice::{Notice, Storage};
 use crate::store::coordinate::Stall;
 use crate::store::log::{LogId, LogKind};
+use crate::tui::effect::Effect;
 
 fn stall(retry_in_s: Option<u64>) -> Notice {
     let log = LogId::new(LogKind::Turn, "2026-03-04T05-06-07Z-0000042-000").expect("an id");
@@ -35,7 +36,10 @@ fn the_seconds_to_the_next_try_are_counted_down_and_then_nothing_is_waited_for()
     screen.tell(Notice::Storage(Storage::Stalled(more)));
     assert_eq!(left(&screen), Some(1), "what waits behind it changes nothing");
     screen.wait(2_000);
-    assert_eq!((left(&screen), screen.state.next_deadline()), (Some(0), None));
+    assert_eq!(left(&screen), Some(0));
+    // The notice of its reason goes by itself.
+    screen.wait(12_000);
+    assert_eq!(screen.state.next_deadline(), None);
     screen.tell(stall(None));
     assert_eq!((left(&screen), screen.state.next_deadline()), (None, None));
 }
@@ -68,4 +72,33 @@ fn it_is_given_up_after_a_question_only_and_not_once_it_is_over() {
     assert!(screen.state.overlay.is_some());
     screen.tell(Notice::Storage(Storage::Stalled(Vec::new())));
     assert!(screen.state.overlay.is_none(), "there is nothing to give up any more");
+}
+
+#[test]
+fn the_reason_is_told_once_and_what_is_given_up_is_not_said_to_be_written() {
+    let mut screen = Screen::showing(&ended("s1"));
+    screen.tell(stall(Some(2)));
+    assert_eq!(screen.toast(), "The disk does not take what is written: No space left on device");
+    screen.wait(60_000);
+    screen.tell(stall(Some(4)));
+    assert!(screen.state.status.toasts.is_empty(), "it is the same");
+    screen.keys("Ctrl-X g");
+    screen.wait(400);
+    screen.keys("y");
+    screen.tell(Notice::Storage(Storage::Stalled(Vec::new())));
+    assert_eq!(screen.toast(), "What was held is given up");
+    screen.tell(stall(Some(2)));
+    screen.tell(Notice::Storage(Storage::Stalled(Vec::new())));
+    assert_eq!(screen.toast(), "The disk takes what is written again");
+}
+
+#[test]
+fn nobody_leaves_what_is_held_without_having_been_asked() {
+    let mut screen = Screen::showing(&ended("s1"));
+    screen.tell(stall(Some(2)));
+    screen.wait(1_000);
+    let quits = |effects: &[Effect]| effects.iter().any(|it| matches!(it, Effect::Quit { .. }));
+    assert!(!quits(&screen.keys("Ctrl-D")), "events are held");
+    screen.wait(400);
+    assert!(quits(&screen.keys("y")));
 }

@@ -219,9 +219,24 @@ fn what_the_disk_does_not_take_stands_in_the_status_line_with_the_keys_for_it() 
     );
     assert_eq!(
         said(NORMAL),
-        "! storage stalled: No space left on device · 3 events held · Ctrl-X r retry"
+        "! storage stalled · 3 events held · Ctrl-X r retry · Ctrl-X g give up"
     );
-    assert_eq!(said(Size::new(20, 5)), "! storage stalled…");
+    assert_eq!(said(Size::new(50, 12)), "! storage stalled · 3 · Ctrl-X r · Ctrl-X g");
+    assert_eq!(said(Size::new(20, 5)), "! storage stalled");
+}
+
+#[test]
+fn whoever_leaves_what_is_held_is_told_that_it_will_be_lost() {
+    let log = LogId::new(LogKind::Turn, "2026-03-04T05-06-07Z-0000042-000").expect("an id");
+    let (cause, why) = ("No space left on device".to_owned(), "cannot append".to_owned());
+    let stall = Stall { log, cause, why, records: 3, retry_in: None, tries: 1 };
+    let mut state = scenery::full(NORMAL, Vec::new());
+    state.status.stalls.change(vec![stall], state.now.elapsed);
+    let (about, arming) = (About::Quit, Arming::Armed);
+    state.overlay = Some(Overlay::Confirm(Confirm { about, arming }));
+    let shown = screen(&state, NORMAL);
+    assert!(shown.contains("The disk does not take 3 events, which will be lost."), "{shown}");
+    assert!(!shown.contains("nothing is lost"), "{shown}");
 }
 
 #[test]
