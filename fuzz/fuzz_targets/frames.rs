@@ -4,7 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use turnstile::store::frames::walk::{Walk, walk};
-use turnstile::store::frames::{Decoders, First, begin, decode, encode, first, recover};
+use turnstile::store::frames::salvage::Piece;
+use turnstile::store::frames::{Decoders, First, begin, decode, encode, first, recover, salvage};
 
 /// The first bytes of an input say how the log is written and damaged; the others are its lines.
 const ORDERS_BYTES: usize = 16;
@@ -39,6 +40,30 @@ fn read_anything(bytes: &[u8]) {
     }
     let recovered = recover(bytes);
     assert!(recovered.is_empty() || recovered.ends_with(b"\n"));
+    check_pieces(bytes);
+}
+
+/// What is saved of bytes are all of them, one after the other, and whole lines where they are none of a
+/// sound frame.
+fn check_pieces(bytes: &[u8]) {
+    let mut end = 0;
+    for piece in salvage(bytes, &Decoders::default()) {
+        match piece {
+            Piece::Text { offset, .. } => {
+                let offset = usize::try_from(offset).expect("within the bytes");
+                assert!(offset >= end, "it stands before the last piece");
+                let frame = walk(&bytes[offset..]).expect("a frame begins there");
+                let Walk::Whole(frame) = frame else { panic!("it is whole") };
+                end = offset + frame.size;
+            }
+            Piece::Lost { offset, bytes: lost, text, .. } => {
+                assert_eq!(offset, end as u64, "nothing is passed over");
+                assert!(text.is_empty() || text.ends_with(b"\n"));
+                end += usize::try_from(lost).expect("within the bytes");
+            }
+        }
+    }
+    assert_eq!(end, bytes.len(), "nothing is left out");
 }
 
 /// How many bytes the frames say to hold, as far as one follows the other.
@@ -132,6 +157,7 @@ impl Log {
     /// Whatever was done to the bytes: what they are said to hold was written, and ends with a frame.
     fn check_said(&self, bytes: &[u8]) {
         let decoders = Decoders::default();
+        check_pieces(bytes);
         if let Ok(decoded) = decode(bytes, &decoders) {
             let said = decoded.text.len();
             assert!(self.lines.starts_with(&decoded.text), "something else than was written");

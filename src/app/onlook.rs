@@ -38,6 +38,8 @@ struct Seen {
     session: SessionId,
     log: Revision,
     latest: Option<(TurnId, Revision)>,
+    /// How many bytes of an answer that is not settled had been streamed.
+    streamed: u64,
 }
 
 impl Onlooker {
@@ -134,10 +136,14 @@ impl Onlooker {
         let store = &self.app.graph.storage.logs;
         let log = store.revision(&LogId::session(session)?).await?;
         let state = self.app.graph.sessions.get_session(session).await.ok();
-        let latest = match state.as_ref().and_then(|state| state.latest()) {
-            Some(turn) => Some((turn.id.clone(), store.revision(&LogId::turn(&turn.id)?).await?)),
-            None => None,
-        };
-        Ok(Seen { session: session.clone(), log, latest })
+        let mut seen = Seen { session: session.clone(), log, latest: None, streamed: 0 };
+        if let Some(turn) = state.as_ref().and_then(|state| state.latest()) {
+            let log = LogId::turn(&turn.id)?;
+            seen.latest = Some((turn.id.clone(), store.revision(&log).await?));
+            // Without the buffer the rest is news all the same.
+            let call = self.app.graph.storage.live_text.read(&log).await.ok().flatten();
+            seen.streamed = call.map_or(0, |call| call.len);
+        }
+        Ok(seen)
     }
 }

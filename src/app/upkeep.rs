@@ -22,6 +22,8 @@ pub struct Damage {
     pub logs: Vec<Kept>,
     /// What all logs are in.
     pub of_all: Option<StoreError>,
+    /// Why others cannot be read at all, of which nothing can be saved before that is put right.
+    pub closed: Vec<StoreError>,
 }
 
 /// Whether what is wrong is wrong with the database, and not with one log in it.
@@ -109,11 +111,9 @@ impl App {
                 Fault::Store(error) | Fault::Removed { error, .. } if is_of_all(&error) => {
                     damage.of_all.get_or_insert(error);
                 }
-                Fault::Store(_)
-                | Fault::Removed { .. }
-                | Fault::Misplaced(_)
-                | Fault::Dangling { .. }
-                | Fault::Circle(_) => {}
+                Fault::Store(error) | Fault::Removed { error, .. } => damage.closed.push(error),
+                // Nothing of these is lost.
+                Fault::Misplaced(_) | Fault::Dangling { .. } | Fault::Circle(_) => {}
             }
         }
         Ok(damage)

@@ -33,6 +33,9 @@ const KEY_VARIABLES: [&str; 6] = [
     "MISTRAL_API_KEY",
 ];
 
+/// With less a turn of a few tools does not fit.
+const ROOM_MIN_BYTES: u64 = 256 * 1024;
+
 /// How many of one kind of trouble are named; the rest are counted.
 const NAMED_MAX: usize = 8;
 
@@ -187,6 +190,20 @@ fn work_dir(findings: &mut Findings, loaded: &Loaded) -> bool {
         holder.map_or_else(|| "nobody holds it".to_owned(), |it| format!("in use by {it}"))
     });
     findings.say("", held);
+    match FileSystem::room(dir.root()) {
+        Ok(room) if room < ROOM_MIN_BYTES => {
+            let text = format!("the disk is full: {room} bytes are left; make room");
+            findings.wrong("", &text);
+        }
+        Ok(_) => {}
+        Err(error) => {
+            let text = format!(
+                "it cannot be written: {error}; make it writable, choose another with --work-dir or \
+                 TURNSTILE_HOME, or look with --read-only"
+            );
+            findings.wrong("", &text);
+        }
+    }
     if let Ok(found @ FileSystem::Network(_)) = RealDisk.file_system(dir.root()) {
         let text = format!(
             "it is on a file system {found}: use it from one machine at a time, and not with \

@@ -52,6 +52,16 @@ impl FileSystem {
         Ok(Self::Local)
     }
 
+    /// How many bytes this process may still write to a file or folder's file system.
+    ///
+    /// # Errors
+    /// What the system says, also when this process may write nothing there at all.
+    pub fn room(path: &Path) -> io::Result<u64> {
+        rustix::fs::access(path, rustix::fs::Access::WRITE_OK)?;
+        let found = rustix::fs::statvfs(path)?;
+        Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    }
+
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "nothing tells the kind"))]
     fn of_kind(kind: u32) -> Self {
         let known = NETWORK.iter().find(|(known, _)| *known == kind);
@@ -94,5 +104,7 @@ mod tests {
         assert!(FileSystem::of(folder.path()).is_ok());
         let missing = FileSystem::of(&folder.path().join("missing"));
         assert_eq!(missing.expect_err("nothing").kind(), io::ErrorKind::NotFound);
+        assert!(FileSystem::room(folder.path()).expect("a folder that can be written") > 0);
+        assert!(FileSystem::room(Path::new("/proc/self")).is_err(), "nobody writes there");
     }
 }

@@ -370,11 +370,13 @@ mod tests {
     use crate::domain::session::event::SessionEvent;
     use crate::domain::turn::event::{ToolsExtended, TurnEvent, TurnFact};
     use crate::domain::turn::status::TurnStatus;
-    use crate::store::jsonl::Options;
+    use crate::store::coordinate::Coordinator;
+    use crate::store::jsonl::{Encoding, Options};
     use crate::store::session_repo::SessionRepo;
+    use crate::store::sqlite;
     use crate::store::turn_repo::TurnRepo;
     use crate::testing::disk::Call;
-    use crate::testing::store::{Home, Kept, memory_store};
+    use crate::testing::store::{Home, Kept, in_encoding, memory_store};
     use std::fs;
 
     const TURN: &str = "2026-03-04T05-06-07Z-0000042-000";
@@ -541,6 +543,38 @@ mod tests {
         let other = TurnId::from("2026-03-04T05-06-07Z-0000042-001");
         let missing = repo.settled(&other).await;
         assert!(matches!(missing, Err(StoreError::NotFound(_))), "{missing:?}");
+    }
+
+    /// The same over every backend, alone and behind the coordinator.
+    #[tokio::test]
+    async fn what_is_settled_is_no_open_turn_wherever_it_is_kept() {
+        for coordinated in [false, true] {
+            let homes = [Home::new(), Home::new(), Home::new()];
+            let [lines, frames, database] = &homes;
+            let stores: [Arc<dyn LogStore>; 4] = [
+                Arc::new(memory_store()),
+                Arc::new(lines.store(in_encoding(Encoding::Lines))),
+                Arc::new(frames.store(in_encoding(Encoding::Frames))),
+                Arc::new(database.database(sqlite::Options::default())),
+            ];
+            for store in stores {
+                let name = format!("{store:?}, {coordinated}");
+                let store: Arc<dyn LogStore> = if coordinated {
+                    Arc::new(Coordinator::new(store, Tasks::new()))
+                } else {
+                    store
+                };
+                let repo = TurnRepo::new(store, Tasks::new(), CacheBounds::default());
+                let mut log = repo.create(&turn(), &[turn_created()]).await.expect("created");
+                let open = repo.settled(&turn()).await;
+                assert!(matches!(open, Err(StoreError::LiveTurnOpen(_))), "{name}: {open:?}");
+                assert_eq!(repo.read(&turn()).await.expect("live").events.len(), 1, "{name}");
+                log.append(&[cancelled(TURN)], Durability::Written).await.expect("appended");
+                let settled = repo.settled(&turn()).await.expect("ended");
+                assert_eq!(settled.events.len(), 2, "{name}");
+                log.close().await.expect("closed");
+            }
+        }
     }
 
     #[tokio::test]

@@ -11,14 +11,19 @@ use turnstile::app::notice::{Notice, Refused, Storage};
 use turnstile::app::onlook::Onlooker;
 use turnstile::app::{Access, StartError};
 use turnstile::base::id::{EventId, SessionId, ToolCallId, TurnId};
+use turnstile::base::tasks::Tasks;
 use turnstile::domain::agent::RequestedAgent;
 use turnstile::domain::message::UserMessage;
 use turnstile::domain::question::Answer;
 use turnstile::domain::session::entry::{LatestTurnStatus, SessionIndexEntry};
 use turnstile::domain::turn::event::Decision;
+use turnstile::domain::turn::live::{Delta, DeltaKind};
 use turnstile::domain::turn::status::TurnStatus;
 use turnstile::sessions::api::{NewSession, SendMessageConfig, Sent};
+use turnstile::store::disk::RealDisk;
+use turnstile::store::live_text::{self, LiveText as _};
 use turnstile::store::log::LogId;
+use turnstile::store::work_dir::WorkDir;
 use turnstile::testing::beside;
 use turnstile::testing::gate::Gate;
 use turnstile::testing::model_server::{ModelServer, Reply};
@@ -356,6 +361,16 @@ fn a_view_reads_along_while_another_process_works() {
         onlooker.look().await;
         // What was shown may have been older than what was seen, so it is shown anew.
         view.until(joined).await;
+        onlooker.look().await;
+        assert_eq!(view.told(), [], "nothing has changed");
+        stream_more(&person, &turn).await;
+        onlooker.look().await;
+        let more = |notice: &Notice| match notice {
+            Notice::TurnsLoaded { turns, .. } => Some(format!("{turns:?}").contains("and more")),
+            _ => None,
+        };
+        assert!(view.until(more).await, "what is streamed is read along");
+        view.until(joined).await;
         gate.open();
         working.rested(&turn).await;
         onlooker.look().await;
@@ -378,6 +393,18 @@ fn a_view_reads_along_while_another_process_works() {
         onlooker.look().await;
         assert_eq!(view.app.graph().sessions.list_sessions(), []);
     });
+}
+
+/// Streams some more of a turn's answer, as another process does.
+async fn stream_more(person: &Person, turn: &TurnId) {
+    let work_dir = WorkDir::new(person.work_dir()).expect("an absolute path");
+    let streamed = live_text::Files::new(Arc::new(RealDisk), work_dir, Tasks::new());
+    let log = LogId::turn(turn).expect("an id");
+    let call = streamed.read(&log).await.expect("readable");
+    let (index, at) = call.map_or((0, 0), |call| (call.model_call_index, call.len));
+    let text = "and more".to_owned();
+    let delta = Delta { model_call_index: index, kind: DeltaKind::Text, block: 0, at, text };
+    streamed.put(&log, &[delta]).await.expect("kept");
 }
 
 /// What a command does to what is kept.

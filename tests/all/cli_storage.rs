@@ -558,6 +558,80 @@ fn of_a_database_that_cannot_even_be_listed_a_new_one_is_made_that_can_be_used()
     }
 }
 
+/// A person whose database has been written since its last checkpoint, by a program that was killed.
+fn with_a_journal() -> Cli {
+    let cli = with_logs();
+    convert(&cli, "sqlite");
+    cli.run(&["storage", "convert", "--confirm"]).check_done();
+    let killed = Cli::new();
+    {
+        // Who still reads an older state keeps the journal from being moved into the database.
+        let reader = rusqlite::Connection::open(cli.work_dir().join("storage/turnstile.db"));
+        let reader = reader.expect("the database");
+        let read = "BEGIN; SELECT count(*) FROM logs";
+        reader.execute_batch(read).expect("it can be read");
+        cli.run(&["run", "hello"]).check_done();
+        for (path, bytes) in tree(&cli.work_dir()) {
+            let below = path.strip_prefix(cli.work_dir()).expect("it is below");
+            let copy = killed.work_dir().join(below);
+            match bytes {
+                None => fs::create_dir_all(copy).expect("a folder"),
+                // It is shared memory, and goes with the computer.
+                Some(_) if path.extension().is_some_and(|end| end == "db-shm") => {}
+                Some(bytes) => {
+                    fs::create_dir_all(copy.parent().expect("a folder")).expect("a folder");
+                    fs::write(copy, bytes).expect("copied");
+                }
+            }
+        }
+    }
+    configure(&killed, "sqlite");
+    killed
+}
+
+fn turns(cli: &Cli) -> u64 {
+    let sum = verified(cli).pop().expect("a sum");
+    assert_eq!(sum["faults"], 0, "{sum}");
+    sum["turns"].as_u64().expect("a number")
+}
+
+#[test]
+fn without_its_journal_a_database_is_as_it_was_at_the_last_checkpoint() {
+    assert_eq!(turns(&with_a_journal()), 3, "what is in the journal counts");
+    let cli = with_a_journal();
+    let journal = cli.work_dir().join("storage/turnstile.db-wal");
+    fs::remove_file(&journal).expect("there is one");
+    assert_eq!(turns(&cli), 2);
+    cli.run(&["storage", "verify"]).check_done();
+    cli.run(&["run", "hello"]).check_done();
+    assert_eq!(turns(&cli), 3, "it is gone on with");
+    // What leads nowhere is named in every form.
+    let database = rusqlite::Connection::open(cli.work_dir().join("storage/turnstile.db"));
+    let database = database.expect("the database");
+    for table in ["logs", "records"] {
+        let delete = format!("DELETE FROM {table} WHERE log_id = ?");
+        database.execute(&delete, [PREVIOUS_TURN]).expect("deleted");
+    }
+    drop(database);
+    let ran = cli.run(&["storage", "verify"]);
+    let said = format!("session {SESSION} holds turn {PREVIOUS_TURN}, and that is not there");
+    assert!(ran.code == 1 && ran.out.contains(&said), "{}", ran.out);
+}
+
+#[test]
+fn a_journal_without_its_database_is_left_alone_until_it_is_dealt_with() {
+    let cli = with_a_journal();
+    let database = cli.work_dir().join("storage/turnstile.db");
+    fs::rename(&database, cli.path("aside.db")).expect("taken away");
+    let before = tree(&cli.work_dir().join("storage"));
+    for command in [&["storage", "verify"][..], &["run", "hello"], &["sessions", "list"]] {
+        cli.run(command).check_refused(3, &["turnstile.db-wal", "put the database back"]);
+        assert!(tree(&cli.work_dir().join("storage")) == before, "{command:?} changed something");
+    }
+    fs::rename(cli.path("aside.db"), &database).expect("put back");
+    assert_eq!(turns(&cli), 3, "nothing is lost");
+}
+
 /// Damages the latest turn in the middle, as a device does.
 fn damage(cli: &Cli, form: &str) {
     if form == "sqlite" {

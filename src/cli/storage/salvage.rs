@@ -39,8 +39,11 @@ pub(super) async fn salvage(app: &App, ids: &[String], to: &Path) -> Result<Exit
         logs = damage.logs;
         match damage.of_all {
             Some(why) => exit = told(all(app, &why, to).await),
-            None if logs.is_empty() => print("nothing is damaged\n")?,
+            None if logs.is_empty() && damage.closed.is_empty() => print("nothing is damaged\n")?,
             None => {}
+        }
+        for why in &damage.closed {
+            exit = exit.or_worse(told(Err(Problem::of(Exit::Disk, why))));
         }
     }
     for log in &logs {

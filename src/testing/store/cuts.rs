@@ -230,7 +230,8 @@ async fn a_frame_that_is_damaged_is_named_by_its_line_and_byte_and_its_file() {
     let store = log.store_of(&damaged);
     let expected = format!(
         "turn {} ({}) is corrupt at line 2: the frame at byte {}: its content is damaged: \
-         Restored data doesn't match checksum; the session can still be deleted",
+         Restored data doesn't match checksum; `turnstile storage salvage` saves what is \
+         left of it",
         turn(0).id(),
         log.path().display(),
         log.ends[0].0

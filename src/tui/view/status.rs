@@ -143,9 +143,10 @@ fn scan(state: &State) -> Option<Line> {
                 format!("reading sessions {}/{}", words::grouped(*done), words::grouped(*total));
             Some(Line::of(&text, Ui::Muted))
         }
-        Scan::Failed(why) => {
-            Some(Line::of(&format!("! sessions cannot be listed: {why}"), Ui::Caution))
-        }
+        Scan::Failed(why) => Some(Line::of(
+            &format!("! sessions cannot be listed; `turnstile doctor` helps: {why}"),
+            Ui::Caution,
+        )),
     }
 }
 
