@@ -300,14 +300,20 @@ impl Other {
 
 #[test]
 fn a_second_process_is_refused_and_gets_in_once_the_first_is_killed() {
-    let cli = Cli::new();
-    with_sessions(&cli);
-    let first = Other::start(&cli);
-    assert_eq!(first.said, "held");
-    let holder = format!("process {}", first.process.id());
-    cli.run(&["sessions", "rm", SESSION]).check_refused(3, &[&holder]);
-    first.kill();
-    cli.run(&["sessions", "rm", SESSION]).check_done();
+    for form in ["jsonl", "jsonl-zst", "sqlite"] {
+        let cli = Cli::new();
+        with_sessions(&cli);
+        let converted = cli.run(&["storage", "convert", "--to", form, "--leave-damaged"]);
+        assert!(converted.code < 2, "{form}: {}", converted.err);
+        cli.configure(&format!("[storage]\nformat = \"{form}\"\n"));
+        let first = Other::start(&cli);
+        assert_eq!(first.said, "held");
+        let holder = format!("process {}", first.process.id());
+        cli.run(&["sessions", "rm", SESSION]).check_refused(3, &[&holder]);
+        cli.run(&["sessions", "show", SESSION]).check_done();
+        first.kill();
+        cli.run(&["sessions", "rm", SESSION]).check_done();
+    }
 }
 
 #[test]

@@ -39,18 +39,12 @@ pub(crate) fn open(folder: &Path, format: Format) -> Arc<dyn LogStore> {
 
 /// The same, with everything that the store does with files done by this disk.
 pub(crate) fn open_on(disk: Arc<dyn Disk>, folder: &Path, format: Format) -> Arc<dyn LogStore> {
-    let (work_dir, system) = (work_dir(folder), Arc::new(System::new()));
+    let work_dir = work_dir(folder);
     let (lock, process) = (lock(&work_dir), std::process::id());
     let (claimant, sync) = (Claimant::Holder, SyncMode::Barrier);
     let claim = Claim { asked: format, claimant, sync, process };
     claim.make(&RealDisk, &work_dir).expect("this form");
-    let parts = Parts {
-        disk,
-        clock: Arc::<System>::clone(&system),
-        entropy: system,
-        tasks: Tasks::new(),
-        lock: Some(Arc::new(lock)),
-    };
+    let parts = parts(disk, Some(lock));
     let files =
         |encoding| jsonl::Store::new(work_dir.clone(), parts.clone(), in_encoding(encoding));
     match format {
@@ -58,6 +52,13 @@ pub(crate) fn open_on(disk: Arc<dyn Disk>, folder: &Path, format: Format) -> Arc
         Format::JsonlZst => Arc::new(files(Encoding::Frames)),
         Format::Sqlite => Arc::new(sqlite::Store::new(work_dir, parts, sqlite::Options::default())),
     }
+}
+
+/// What a store works with.
+pub(crate) fn parts(disk: Arc<dyn Disk>, lock: Option<InstanceLock>) -> Parts {
+    let system = Arc::new(System::new());
+    let clock = Arc::<System>::clone(&system);
+    Parts { disk, clock, entropy: system, tasks: Tasks::new(), lock: lock.map(Arc::new) }
 }
 
 /// The lock on a folder that nobody else has.

@@ -8,16 +8,19 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use turnstile::base::tasks::{Ended, Tasks};
 use turnstile::store::coordinate::{Coordinator, Stall};
+use turnstile::store::disk::RealDisk;
 use turnstile::store::format::Format;
 use turnstile::store::log::{LogId, Record};
 use turnstile::store::seam::{Durability, LogStore as _, LogWriter};
+use turnstile::store::sqlite;
 use turnstile::testing::beside;
 
-use crate::backend::{FORMATS, log_of, open, record, work_dir};
+use crate::backend::{FORMATS, log_of, open, parts, record, work_dir};
 use crate::other::{Other, begin, marked, say, this_program, told};
 
 const FOLDER: &str = "TURNSTILE_TEST_FOLDER";
@@ -94,8 +97,11 @@ fn limit(size: Option<u64>) {
 #[test]
 fn another_process_fills_its_device() {
     let Some(folder) = told(FOLDER) else { return };
-    let Some(device) = told(DEVICE) else { return };
-    let device = if device == "Small" { Device::Small } else { Device::Limited };
+    let device = match told(DEVICE).as_deref() {
+        Some("Small") => Device::Small,
+        Some("Limited") => Device::Limited,
+        _ => return,
+    };
     let format = FORMATS.into_iter().find(|it| Some(it.name()) == told(FORMAT).as_deref());
     begin();
     let room = Room { folder: folder.into(), device, format: format.expect("one of ours") };
@@ -228,6 +234,59 @@ fn what_no_file_may_hold_is_held_and_written_once_it_may() {
     }
 }
 
+/// Is run by another test, as another process; by itself it does nothing. Saves a damaged database on a
+/// device with less and less room.
+#[test]
+fn another_process_saves_a_database_where_there_is_little_room() {
+    let Some(folder) = told(FOLDER).map(PathBuf::from) else { return };
+    if told(DEVICE).as_deref() != Some("Saved") {
+        return;
+    }
+    begin();
+    beside::runtime().block_on(save_in_little_room(&folder));
+    say(DONE);
+}
+
+async fn save_in_little_room(folder: &Path) {
+    let from = tempfile::tempdir().expect("a folder elsewhere");
+    let records = batch(0, 300);
+    let store = open(from.path(), Format::Sqlite);
+    drop(store.create(&log_of(0), &records).await.expect("created"));
+    drop(store);
+    let database = work_dir(from.path()).database();
+    let mut bytes = fs::read(&database).expect("the database");
+    bytes[..100].fill(0x5a);
+    fs::write(&database, &bytes).expect("damaged");
+    let to = folder.join("turnstile.db");
+    let (mut saved, mut refused) = (0, 0);
+    // The copy and the new one need somewhat more than twice the room of the old one.
+    for room in (0..3 * bytes.len()).step_by(bytes.len() / 8) {
+        let ballast = folder.join("ballast");
+        let device = rustix::fs::statvfs(folder).expect("a file system");
+        let free = usize::try_from(device.f_bavail * device.f_frsize).expect("a small one");
+        fs::write(&ballast, vec![b'x'; free.saturating_sub(room)]).expect("there is room");
+        let parts = parts(Arc::new(RealDisk), None);
+        let store = sqlite::Store::new(work_dir(from.path()), parts, sqlite::Options::default());
+        match store.rescue(to.clone()).await {
+            Ok(rescued) => {
+                saved += 1;
+                assert_eq!((rescued.turns, rescued.records), (1, 300), "{room} bytes of room");
+                let whole = tempfile::tempdir().expect("a folder elsewhere");
+                let place = work_dir(whole.path()).database();
+                fs::copy(&to, place).expect("copied");
+                let found = open(whole.path(), Format::Sqlite).inspect(&log_of(0)).await;
+                assert!(found.expect("readable").records == records, "{room} bytes of room");
+                fs::remove_file(&to).expect("there");
+            }
+            Err(_) => refused += 1,
+        }
+        fs::remove_file(&ballast).expect("there");
+        let left: Vec<_> = fs::read_dir(folder).expect("listed").flatten().collect();
+        assert!(left.is_empty(), "{room} bytes of room: {left:?}");
+    }
+    assert!(saved > 0 && refused > 0, "saved {saved} times and refused {refused} times");
+}
+
 /// A shell in namespaces of its own, in which `script` may mount; with the name of a folder as `$0`.
 fn unshared(script: &str, folder: &Path) -> Command {
     let mut command = Command::new("unshare");
@@ -249,4 +308,11 @@ fn what_a_full_device_does_not_take_is_held_and_written_once_there_is_room() {
     for format in FORMATS {
         check(unshared(MOUNT, folder.path()), folder.path(), Device::Small, format);
     }
+    let large = MOUNT.replace("2m", "64m");
+    let mut command = unshared(&large, folder.path());
+    let this = this_program("full::another_process_saves_a_database_where_there_is_little_room");
+    command.arg(this.get_program()).args(this.get_args());
+    command.env(FOLDER, folder.path()).env(DEVICE, "Saved");
+    let (status, said) = Other::start(&mut command).end();
+    assert!(status.success() && marked(&said).any(|line| line == DONE), "{said:?}");
 }
