@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use turnstile::store::frames::walk::{Walk, walk};
 use turnstile::store::frames::salvage::Piece;
+use turnstile::store::frames::walk::{Walk, walk};
 use turnstile::store::frames::{Decoders, First, begin, decode, encode, first, recover, salvage};
 
 /// The first bytes of an input say how the log is written and damaged; the others are its lines.
