@@ -46,7 +46,7 @@ fn in_every_form_of_the_logs_who_comes_after_kill_9_gets_in_at_once_and_the_turn
         first.kill();
 
         let mut second = Launch::new(PROGRAM, &home).argument("--continue").size(120, 40).start();
-        second.wait_for_text("Interrupted: the program ended");
+        second.wait_for_text("Interrupted: this turn was cut off");
         second.wait_for_text("cut off when the program ended");
         go_to_timeline(&mut second);
         second.send("C");
@@ -115,7 +115,7 @@ fn a_turn_that_was_killed_while_it_streamed_is_told_of_and_can_be_resumed() {
     program.wait_for_text("The last run ended badly");
     quit(program);
     let mut program = Launch::new(PROGRAM, &home).argument("--continue").size(120, 40).start();
-    program.wait_for_text("Interrupted: the program ended");
+    program.wait_for_text("Interrupted: this turn was cut off");
     program.wait_for_text(STREAMED);
     program.wait_for_text("cut off when the program ended");
     assert_eq!(texts_of_first_call(&home), Vec::<String>::new());
@@ -171,6 +171,6 @@ fn leaving_while_a_turn_runs_says_what_will_happen_to_it() {
     let ended = program.wait_for_end();
     assert!(ended.traffic().modes_on.iter().eq([&25]), "{:?}", ended.traffic().modes_on);
     let program = go_on(&home);
-    program.wait_for_text("Interrupted: the program ended");
+    program.wait_for_text("Interrupted: this turn was cut off");
     quit(program);
 }

@@ -47,7 +47,7 @@ fn a_message_that_waited_is_held_after_kill_9_and_goes_when_the_person_says_so()
 
     let mut program = launch(&lab.home).argument("--continue").start();
     program.wait_for("what was interrupted, and what is held", |screen| {
-        shows(screen, "Interrupted: the program ended")
+        shows(screen, "Interrupted: this turn was cut off")
             && shows(screen, "✉ And then?")
             && shows(screen, "held")
     });
