@@ -20,7 +20,7 @@ mod perform;
 mod providers;
 mod shut_down;
 mod storage;
-mod upkeep;
+pub mod upkeep;
 
 use std::future::Future;
 use std::path::PathBuf;
