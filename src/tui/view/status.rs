@@ -70,11 +70,13 @@ fn stalled(state: &State, first: &Stall, cols: usize) -> Line {
     let [retry, give_up] = keys(" retry", " give up");
     let [retry_key, give_up_key] = keys("", "");
     let (stalled, count) = (caution("! storage stalled"), caution(&stalls.records().to_string()));
+    let short = caution("! stalled");
     let lines = [
         vec![Some(&why), Some(&held), retry_in.as_ref(), retry.as_ref(), give_up.as_ref()],
         vec![Some(&why), Some(&held), retry.as_ref(), give_up.as_ref()],
         vec![Some(&stalled), Some(&held), retry.as_ref(), give_up.as_ref()],
         vec![Some(&stalled), Some(&count), retry_key.as_ref(), give_up_key.as_ref()],
+        vec![Some(&short), Some(&count), retry_key.as_ref(), give_up_key.as_ref()],
     ];
     let mut lines = lines.into_iter().map(|parts| dotted(parts.into_iter().flatten()));
     lines.find(|line| line.width() <= cols).unwrap_or_else(|| stalled.clone().cut(cols))

@@ -210,7 +210,7 @@ fn what_the_disk_does_not_take_stands_in_the_status_line_with_the_keys_for_it() 
         let mut state = scenery::full(size, Vec::new());
         state.status.stalls.change(vec![stall.clone()], state.now.elapsed);
         let shown = screen(&state, size);
-        row_with(&shown, "! storage stalled").trim_matches(['│', ' ']).to_owned()
+        row_with(&shown, "stalled").trim_matches(['│', ' ']).to_owned()
     };
     assert_eq!(
         said(Size::new(120, 30)),
@@ -222,6 +222,7 @@ fn what_the_disk_does_not_take_stands_in_the_status_line_with_the_keys_for_it() 
         "! storage stalled · 3 events held · Ctrl-X r retry · Ctrl-X g give up"
     );
     assert_eq!(said(Size::new(50, 12)), "! storage stalled · 3 · Ctrl-X r · Ctrl-X g");
+    assert_eq!(said(Size::new(40, 12)), "! stalled · 3 · Ctrl-X r · Ctrl-X g");
     assert_eq!(said(Size::new(20, 5)), "! storage stalled");
 }
 
