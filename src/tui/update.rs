@@ -45,7 +45,8 @@ use crate::tui::state::{Now, State};
 /// What an update wants done, in order.
 type Effects = Vec<Effect>;
 
-/// What is wanted at the start: the draft of the empty page, what a killed program left, or a session to begin with.
+/// What is wanted at the start: the draft of the empty page, what a killed program left, or a session to
+/// begin with.
 pub fn start(state: &mut State, session: Option<SessionId>) -> Vec<Effect> {
     let drafts = [DraftOf::NewSession, DraftOf::Rewrite];
     let mut out = Vec::from(drafts.map(|of| Effect::App(Command::LoadDraft(of))));

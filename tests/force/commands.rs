@@ -15,7 +15,7 @@ use turnstile::testing::seed::Seed;
 
 use crate::backend::{FORMATS, open};
 use crate::kills::{chance, rounds};
-use crate::other::Other;
+use crate::other::{Other, turnstile};
 
 /// How many turns there are.
 const TURNS: usize = 12;
@@ -48,17 +48,8 @@ impl Computer {
         let config = self.path("config.toml");
         let form = format!("[storage]\nformat = \"{}\"\n", self.in_use());
         fs::write(&config, form).expect("a file");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_turnstile"));
-        command
-            .arg("--config")
-            .arg(config)
-            .args(arguments)
-            .current_dir(self.path("project"))
-            .env_clear()
-            .env("HOME", self.path("home"))
-            .env("TURNSTILE_HOME", self.path("work"))
-            .env("TURNSTILE_GUIDE_PACE_MS", "0")
-            .stdin(Stdio::null());
+        let mut command = turnstile(self.folder.path());
+        command.arg("--config").arg(config).args(arguments);
         command
     }
 

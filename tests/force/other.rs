@@ -2,6 +2,7 @@
 //! and says on standard output how far it is.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
@@ -39,6 +40,19 @@ pub(crate) fn told(name: &str) -> Option<String> {
 pub(crate) fn this_program(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this test has a program"));
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
+    command
+}
+
+/// The program, for a person whose files are below `home`. They are in `home/project`.
+pub(crate) fn turnstile(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_turnstile"));
+    command
+        .current_dir(home.join("project"))
+        .env_clear()
+        .env("HOME", home.join("home"))
+        .env("TURNSTILE_HOME", home.join("work"))
+        .env("TURNSTILE_GUIDE_PACE_MS", "0")
+        .stdin(Stdio::null());
     command
 }
 

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use turnstile::testing::seed::Seed;
 
 use crate::backend::open;
 use crate::kills::{chance, rounds};
-use crate::other::Other;
+use crate::other::{Other, turnstile};
 
 /// How many lines a turn of [`answers`] prints at least.
 const LINES: usize = 25;
@@ -80,16 +80,8 @@ impl Computer {
     }
 
     fn command(&self, config: &str, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_turnstile"));
-        command
-            .args(["--config", config])
-            .args(arguments)
-            .current_dir(self.path("project"))
-            .env_clear()
-            .env("HOME", self.path("home"))
-            .env("TURNSTILE_HOME", self.path("work"))
-            .env("TURNSTILE_GUIDE_PACE_MS", "0")
-            .stdin(Stdio::null());
+        let mut command = turnstile(self.folder.path());
+        command.args(["--config", config]).args(arguments);
         command
     }
 

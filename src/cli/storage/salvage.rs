@@ -20,7 +20,6 @@ const NAMED_MAX: usize = 20;
 
 /// Writes what can still be had of logs into new files in a folder.
 pub(super) async fn salvage(app: &App, ids: &[String], to: &Path) -> Result<Exit, Problem> {
-    make_folder(to).map_err(|error| Problem::of(Exit::Disk, &error))?;
     let mut exit = Exit::Done;
     let mut logs = Vec::new();
     for id in ids {
@@ -62,6 +61,7 @@ fn told(done: Result<Exit, Problem>) -> Exit {
 
 /// Writes what can still be had of a whole database into a new one in a folder.
 async fn all(app: &App, why: &StoreError, to: &Path) -> Result<Exit, Problem> {
+    make_folder(to)?;
     let rescued = app.rescue(to).await.map_err(|error| Problem::of(Exit::Disk, &error))?;
     let Some((rescued, path)) = rescued else { return Err(Problem::of(Exit::Disk, why)) };
     let Rescued { sessions, turns, removed, records, incomplete } = rescued;
@@ -89,6 +89,7 @@ async fn one(app: &App, kept: &Kept, to: &Path) -> Result<Exit, Problem> {
         StoreError::NotFound(_) => Problem::of(Exit::Failed, &error),
         _ => Problem::of(Exit::Disk, &error),
     })?;
+    make_folder(to)?;
     let path = to.join(name(kept));
     write(&path, &salvaged.text()).map_err(|error| Problem::of(Exit::Disk, &error))?;
     print(&report(kept, &path, &salvaged))?;
@@ -106,9 +107,10 @@ fn name(kept: &Kept) -> String {
 }
 
 /// Makes the folder for the owner alone, if it is not there.
-fn make_folder(folder: &Path) -> Result<(), IoFailure> {
+fn make_folder(folder: &Path) -> Result<(), Problem> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(IoFailure::of("make the folder", folder))
+    let made = made.map_err(IoFailure::of("make the folder", folder));
+    made.map_err(|error| Problem::of(Exit::Disk, &error))
 }
 
 /// Makes a file for the owner alone; one that is there already is somebody's.

@@ -65,8 +65,8 @@ pub(super) fn flush(state: &mut State, out: &mut Effects) {
     flush_prompts(state, out);
 }
 
-/// Saves everything for the last time; what lies over everything else closes for that. What was typed before its draft came from the disk must not
-/// take its place there, and goes behind it.
+/// Saves everything for the last time; what lies over everything else closes for that. What was typed
+/// before its draft came from the disk must not take its place there, and goes behind it.
 pub(super) fn leave(state: &mut State, out: &mut Effects) {
     overlay::close(state, out);
     flush(state, out);
